@@ -1,0 +1,42 @@
+"""What an engine is started with. Everything here is fixed for the engine's life; knobs are what changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from probes.knobs import Knobs
+
+Dtype = Literal["auto", "bfloat16", "float16", "float32", "float64"]
+
+
+class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Start options, one for one those of ``specwb serve``."""
+
+    model: str = "smollm2-135m"
+    draft_model: str | None = "auto"
+    """``auto``: the head that belongs to the built-in model; None or ``none``: no draft, speculation impossible."""
+    dtype: Dtype = "auto"
+    """auto: bfloat16 where the CPU has it in hardware, else float16 weights with float32 arithmetic."""
+    device: str = "cpu"
+    threads: int = 0
+    """Threads of the model's arithmetic; 0 takes all cores."""
+    max_model_len: int = 2048
+    """Longest prompt + output of a request, in tokens; at most the model's own context."""
+    max_running: int = 64
+    """Most requests that run together."""
+    max_queue: int = 1024
+    """Most requests that wait; more get a 429."""
+    kv_tokens: int = 32768
+    """Slots in the KV pool (target and draft alike)."""
+    page_size: int = 256
+    """Slots a page. On CPU large pages keep attention dense."""
+    prefill_chunk: int = 256
+    """Most prompt tokens in one step."""
+    scheduler: Literal["sync"] = "sync"
+    attention: Literal["auto", "torch"] = "auto"
+    knobs: Knobs = Knobs()
+    publish_tokens: bool = False
+    debug_checks: bool = False
+    """Check the accounting invariants after every step."""

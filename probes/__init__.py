@@ -1,0 +1,1 @@
+"""What the engine and the workbench share: event schema, bus, control, discovery."""

@@ -1,0 +1,285 @@
+"""The events an engine publishes on the probe bus.
+
+Every payload is a msgspec struct, encoded as a msgpack map (or JSON on request) with a ``type`` tag. New fields get
+defaults and the meaning of a field never changes; readers skip what they do not know. docs/wire.md says the same in
+words.
+
+Counting words, the field's: *correct drafts* exclude the bonus token; *accept length* is emitted / verify steps and
+includes it; *accept rate* is correct / proposed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Mode = Literal["spec", "plain", "prefill", "mixed"]
+RequestPhase = Literal["arrived", "first_token", "finished", "aborted", "preempted"]
+AlertLevel = Literal["info", "warning", "error"]
+
+
+class SpecInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What the step speculated with."""
+
+    algorithm: str
+    steps: int
+    """Draft depth: the longest path below the root."""
+    topk: int
+    draft_tokens: int
+    """Nodes of the verify tree of one request, the root (bonus token) included."""
+    capture_hidden_mode: str = "full"
+    """Which rows of the target's forward keep their aux hidden states: ``full`` or ``last``."""
+
+
+class StepShapes(msgspec.Struct, frozen=True, kw_only=True):
+    """Shapes of the tensors that the target's forward really got, each as a list of sizes."""
+
+    input_ids: list[int] = []
+    seq_lens: list[int] = []
+    extend_lens: list[int] = []
+    out_cache_loc: list[int] = []
+    hidden_states: list[int] = []
+    padded_bucket: list[int] = []
+    """[rows, width] of the captured graph the step ran in; empty when eager."""
+
+
+class KvUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Slots (tokens) of one KV pool."""
+
+    used: int
+    total: int
+
+
+class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
+    """One engine iteration. Counts are of this step; times are microseconds unless said otherwise."""
+
+    boot_id: str
+    seq: int = 0
+    """Sequence number in this topic, from 1 for each boot; the publisher sets it."""
+    step: int
+    t: float
+    """Seconds since the epoch, derived from one monotonic clock started at boot."""
+    scheduler: str
+    mode: Mode
+    reason: str
+    """Stable code of the decision: see docs/wire.md."""
+    reason_detail: str = ""
+    """The same in words, with the numbers that decided."""
+    knob_epoch: int = 0
+    requests: int = 0
+    """Decode requests in the step."""
+    prefill_requests: int = 0
+    prefill_tokens: int = 0
+    queue: int = 0
+    """Requests that wait for admission after this step was planned."""
+    widths: dict[str, int] = {}
+    """Tokens per decode request -> how many requests ran that wide."""
+    slots_expected: int = 0
+    """KV slots the plan asked for."""
+    slots_reserved: int = 0
+    """Length of what the allocator handed out."""
+    slots_written: int = 0
+    """Rows whose K and V the runner wrote."""
+    slots_freed: int = 0
+    """Slots given back after the step: rejected drafts and finished requests."""
+    pages_allocated: int = 0
+    shapes: StepShapes = StepShapes()
+    graph: str | None = None
+    """Graph key, or null when there are no captured graphs (CPU)."""
+    graph_hit: bool | None = None
+    spec_info: SpecInfo | None = None
+    proposed: int = 0
+    """Draft tokens verified, roots excluded."""
+    correct_drafts: int = 0
+    """Accepted draft tokens before stop and max_tokens cuts, bonus excluded."""
+    correct_by_position: list[int] = []
+    """Index d: requests whose draft at depth d+1 was accepted."""
+    verified: int = 0
+    """Requests that went through a verify in this step."""
+    emitted: int = 0
+    """Tokens handed to requests in this step, bonus included, after cuts."""
+    discarded: int = 0
+    """Verified tokens that a stop condition or max_tokens cut off."""
+    accept_length: float | None = None
+    """1 + correct_drafts / verified; null when nothing was verified."""
+    draft_lag: int = 0
+    """Committed tokens whose draft K and V are not written yet, over all running requests."""
+    draft_debt_bytes: int = 0
+    """Memory held by hidden states that wait for the draft sync."""
+    kv: dict[str, KvUse] = {}
+    """Pool name (``target``, ``draft``) -> use."""
+    cpu_us: dict[str, int] = {}
+    """Stage -> microseconds by the CPU's clock."""
+    gpu_us: dict[str, int] = {}
+    round_us: int = 0
+    """Start of the previous step to start of this one; 0 after an idle wait."""
+    finished: int = 0
+    """Requests that ended in this step."""
+    simulated: bool = False
+    """True when acceptance or weights are simulated."""
+    replanned: bool = False
+    """True when a first plan failed its reservation check and the step was planned again."""
+    trace: dict[str, str] = {}
+    """Which code set what: quantity -> ``module:function``. Filled where a count was made."""
+
+
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One decode request in one step."""
+
+    request_id: str
+    width: int
+    committed: int
+    """Tokens with KV after the step."""
+    emitted: int
+    correct: int | None
+    """Accepted drafts, or null when the request did not verify."""
+    draft_lag: int
+    token_ids: list[int] | None = None
+    """Only with ``--publish-tokens``."""
+
+
+class RowsEvent(msgspec.Struct, frozen=True, kw_only=True, tag="rows"):
+    """Per-request rows of a step; made only while someone subscribes to the topic."""
+
+    boot_id: str
+    seq: int = 0
+    step: int
+    t: float
+    rows: list[RequestRow]
+
+
+class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, tag="request"):
+    """A request changed phase."""
+
+    boot_id: str
+    seq: int = 0
+    step: int
+    t: float
+    request_id: str
+    phase: RequestPhase
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    max_tokens: int = 0
+    finish_reason: str | None = None
+    verify_steps: int = 0
+    correct_drafts: int = 0
+    proposed: int = 0
+    accept_length: float | None = None
+    """Of the whole request so far: 1 + correct_drafts / verify_steps; null when it never verified."""
+    ttft_ms: float | None = None
+    e2e_ms: float | None = None
+    error: str | None = None
+
+
+class KnobEvent(msgspec.Struct, frozen=True, kw_only=True, tag="knob"):
+    """Knobs changed, between two steps."""
+
+    boot_id: str
+    seq: int = 0
+    step: int
+    """First step that runs with the new values."""
+    t: float
+    knob_epoch: int
+    old: dict[str, Any]
+    new: dict[str, Any]
+    who: str = ""
+    why: str = ""
+
+
+class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, tag="alert"):
+    """Something an operator should look at."""
+
+    boot_id: str
+    seq: int = 0
+    step: int
+    t: float
+    code: str
+    """Stable: ``plan_mismatch``, ``policy_flaps``, ``acceptance_collapsed``, ``subscriber_loss``, ``invariant``…"""
+    level: AlertLevel
+    message: str
+    data: dict[str, Any] = {}
+
+
+class DropEvent(msgspec.Struct, frozen=True, kw_only=True, tag="drop"):
+    """The publisher itself dropped events before they were sent."""
+
+    boot_id: str
+    seq: int = 0
+    t: float
+    topic: str
+    first_seq: int
+    count: int
+    total: int
+    """Dropped since boot, over all topics."""
+
+
+class HeartbeatEvent(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):
+    """Once a second from the publisher's own thread, whatever the engine loop does."""
+
+    boot_id: str
+    seq: int = 0
+    t: float
+    stage: str
+    """Stage the engine's loop is in; ``idle`` when it waits for work."""
+    stage_s: float
+    """Seconds it has been there."""
+    step: int
+    last_seqs: dict[str, int] = {}
+    """Topic -> newest sequence number, so that a reader notices a lost tail."""
+    dropped: int = 0
+
+
+class HelloEvent(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """Who the engine is. Sent at boot, and as the answer to a ``hello`` control request."""
+
+    boot_id: str
+    seq: int = 0
+    t: float
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    engine_version: str
+    pid: int
+    model: dict[str, Any]
+    """name, architecture, parameters, dtype, device, context length, source."""
+    draft: dict[str, Any] | None
+    config: dict[str, Any]
+    knobs: dict[str, Any]
+    knob_epoch: int
+    step: int
+    which: dict[str, Any]
+    """What really runs: role -> {value, defined (file:line), why}."""
+    last_seqs: dict[str, int] = {}
+    simulated: bool = False
+
+
+Event = (
+    StepEvent
+    | RowsEvent
+    | RequestEvent
+    | KnobEvent
+    | AlertEvent
+    | DropEvent
+    | HeartbeatEvent
+    | HelloEvent
+)
+
+TOPICS: dict[str, type[msgspec.Struct]] = {
+    "step": StepEvent,
+    "rows": RowsEvent,
+    "request": RequestEvent,
+    "knob": KnobEvent,
+    "alert": AlertEvent,
+    "drop": DropEvent,
+    "heartbeat": HeartbeatEvent,
+    "hello": HelloEvent,
+}
+
+
+def topic_of(event: Event) -> str:
+    """The topic an event travels on: its tag."""
+    tag = type(event).__struct_config__.tag
+    assert isinstance(tag, str)
+    return tag
