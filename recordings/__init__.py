@@ -1,0 +1,1 @@
+"""Recorded sessions that ship with specwb, to be replayed without an engine."""
