@@ -1,0 +1,115 @@
+"""A model as it came from its files: numbers, tensors and text handling, whatever the format was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from engine.models import catalog
+from engine.models.shapes import Eagle3Shape, LlamaShape
+from engine.models.tensor_check import CheckpointError
+from engine.text.chat_template import ChatTemplate
+from engine.text.tokenizer import Tokenizer
+
+__all__ = ["CheckpointError", "DraftCheckpoint", "TargetCheckpoint", "load_draft", "load_target"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetCheckpoint:
+    """A Llama-architecture model."""
+
+    name: str
+    source: str
+    """Where it came from, for people."""
+    shape: LlamaShape
+    tensors: dict[str, Tensor]
+    """Hugging Face names without the leading ``model.``; q and k rows in half-split rotary order; the file's dtype.
+    ``lm_head.weight`` only when it is not the embedding."""
+    tokenizer: Tokenizer
+    chat_template: ChatTemplate | None
+    warnings: tuple[str, ...] = ()
+    """What a person should know although the model can be used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftCheckpoint:
+    """An EAGLE-3 head of one layer."""
+
+    name: str
+    source: str
+    shape: Eagle3Shape
+    tensors: dict[str, Tensor]
+    """``fc.weight``, ``layers.0.*``, ``norm.weight``, ``lm_head.weight``, and ``embed_tokens.weight`` if it has one."""
+    draft_to_target: Tensor
+    """int64 [draft_vocab]: the target's id of each draft id, absolute, strictly increasing."""
+    warnings: tuple[str, ...] = ()
+
+
+def load_target(name_or_dir: str) -> TargetCheckpoint:
+    """Load a built-in model by name, a directory in Hugging Face layout, or a ``.gguf`` file.
+
+    Raises:
+        CheckpointError: unknown name, not fetched, another architecture, tensors that do not fit.
+    """
+    built_in = catalog.TARGETS.get(name_or_dir)
+    if isinstance(built_in, catalog.RandomModel):
+        from engine.models.random_checkpoint import built_in_random_target
+
+        return built_in_random_target(built_in)
+    if built_in is not None:
+        from engine.models.gguf_checkpoint import load_gguf
+
+        path = built_in.path()
+        if not path.is_file() or path.stat().st_size != built_in.file_bytes:
+            raise CheckpointError(
+                f"model {built_in.name}: {path} is not there or incomplete, expected {built_in.file_bytes} bytes. "
+                f"Run: specwb models fetch {built_in.name}"
+            )
+        return load_gguf(path, name=built_in.name)
+    path = Path(name_or_dir).expanduser()
+    if path.is_dir():
+        from engine.models.hf_checkpoint import load_hf_directory
+
+        return load_hf_directory(path)
+    if path.is_file() and path.suffix == ".gguf":
+        from engine.models.gguf_checkpoint import load_gguf
+
+        return load_gguf(path, name=path.stem)
+    raise CheckpointError(
+        f"model {name_or_dir!r}: neither a built-in name nor a directory. Built in: {', '.join(catalog.TARGETS)}; "
+        "else give a directory with config.json, *.safetensors and tokenizer.json, or a .gguf file."
+    )
+
+
+def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:
+    """Load an EAGLE-3 head for ``target``: a built-in name, a directory, or ``auto`` for the built-in target's own.
+
+    Raises:
+        CheckpointError: unknown name, ``auto`` for a target without a built-in head, or a head that does not fit.
+    """
+    from engine.models.eagle3_checkpoint import load_eagle3_directory
+
+    if name_or_dir == "auto":
+        built_in = catalog.TARGETS.get(target.name)
+        if built_in is None or built_in.draft is None:
+            raise CheckpointError(
+                f"draft model: none is built in for {target.name}. Give one with --draft-model DIRECTORY, "
+                "or --draft-model none to serve without speculation."
+            )
+        name_or_dir = built_in.draft
+    head = catalog.DRAFTS.get(name_or_dir)
+    if isinstance(head, catalog.RandomHead):
+        from engine.models.random_checkpoint import built_in_random_draft
+
+        return built_in_random_draft(head, target)
+    if head is not None:
+        return load_eagle3_directory(head.path(), target, name=head.name)
+    path = Path(name_or_dir).expanduser()
+    if path.is_dir():
+        return load_eagle3_directory(path, target)
+    raise CheckpointError(
+        f"draft model {name_or_dir!r}: neither a built-in name nor a directory. Built in: {', '.join(catalog.DRAFTS)}; "
+        "else give a directory with config.json and model.safetensors of an EAGLE-3 head."
+    )

@@ -1,0 +1,215 @@
+"""A Llama target out of a GGUF file: weights dequantized, tokenizer and chat template from the file's own fields."""
+
+from __future__ import annotations
+
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from engine.models.checkpoint import TargetCheckpoint
+from engine.models.gguf_tokenizer import build_tokenizer
+from engine.models.shapes import LlamaShape
+from engine.models.tensor_check import CheckpointError, check_dims, check_names, target_tensors
+from engine.text.chat_template import ChatTemplate, ChatTemplateError
+
+_OUTER = {
+    "token_embd.weight": "embed_tokens.weight",
+    "output_norm.weight": "norm.weight",
+    "output.weight": "lm_head.weight",
+}
+_IN_LAYER = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def load_gguf(path: Path, *, name: str) -> TargetCheckpoint:
+    """Read the whole file into float32 tensors.
+
+    Raises:
+        CheckpointError: no GGUF, another architecture than Llama, tensors that are unknown, missing or misshapen.
+    """
+    source = path.name
+    try:
+        reader = _Reader(path)
+    except (ValueError, KeyError, IndexError, OverflowError) as error:
+        raise CheckpointError(f"{source}: not a GGUF file that can be read ({error}). Fetch it again.") from error
+    fields = Fields(source, reader)
+    architecture = fields.text("general.architecture")
+    if architecture != "llama":
+        raise CheckpointError(f"{source}: architecture {architecture}, expected llama. Other architectures do not run.")
+    stored = {_canonical(tensor.name): tensor for tensor in reader.tensors}
+    shape = _shape(fields, tied="lm_head.weight" not in stored)
+    expected = target_tensors(shape)
+    check_names(source, stored, expected)
+    dims = {key: tuple(int(n) for n in reversed(tensor.shape)) for key, tensor in stored.items()}
+    check_dims(source, dims, expected, "The file contradicts its own metadata: fetch it again.")
+    with ThreadPoolExecutor() as pool:  # numpy lets go of the GIL, so two cores take half the time
+        arrays = pool.map(lambda key: _dequantize(stored[key], key, shape), expected)
+        tensors = {key: torch.from_numpy(array) for key, array in zip(expected, arrays, strict=True)}
+    tokenizer = build_tokenizer(fields)
+    if tokenizer.vocab_size > shape.vocab_size:
+        raise CheckpointError(
+            f"{source}: tokenizer.ggml.tokens has {tokenizer.vocab_size} tokens, token_embd.weight {shape.vocab_size} "
+            "rows: the file contradicts itself, fetch it again."
+        )
+    return TargetCheckpoint(
+        name=name,
+        source=source,
+        shape=shape,
+        tensors=tensors,
+        tokenizer=tokenizer,
+        chat_template=_chat_template(fields),
+    )
+
+
+class Fields:
+    """Typed access to a GGUF's key-value fields; every error names the field."""
+
+    def __init__(self, source: str, reader: gguf.GGUFReader) -> None:
+        self.source = source
+        self._fields = reader.fields
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A scalar or a list; ``default`` where the field is absent."""
+        field = self._fields.get(key)
+        return default if field is None else field.contents()
+
+    def need(self, key: str) -> Any:
+        value = self.get(key)
+        if value is None:
+            raise CheckpointError(f"{self.source}: field {key} is missing. Convert the model to GGUF again.")
+        return value
+
+    def text(self, key: str) -> str:
+        return str(self.need(key))
+
+    def number(self, key: str) -> int:
+        value = self.need(key)
+        if not isinstance(value, int):
+            raise CheckpointError(f"{self.source}: field {key} is {value!r}, expected one whole number.")
+        return value
+
+    def strings(self, key: str) -> list[str]:
+        """A long list of strings, without the library's generic decoder."""
+        field = self._fields.get(key)
+        if field is None:
+            raise CheckpointError(f"{self.source}: field {key} is missing. Convert the model to GGUF again.")
+        return [bytes(field.parts[index]).decode("utf-8", errors="replace") for index in field.data]
+
+
+class _Reader(gguf.GGUFReader):
+    """The library's reader, quicker on arrays of strings: a vocabulary takes it seconds, mostly in memmap slices."""
+
+    def _get_field_parts(
+        self, orig_offs: int, raw_type: int, *args: Any, **kwargs: Any
+    ) -> tuple[int, list[npt.NDArray[Any]], list[int], list[gguf.GGUFValueType]]:
+        array, string = gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.STRING
+        if raw_type != array or self.byte_order != "I" or int(self._get(orig_offs, np.uint32)[0]) != string:
+            return super()._get_field_parts(orig_offs, raw_type, *args, **kwargs)
+        plain = np.asarray(self.data)
+        raw = memoryview(plain)
+        (count,) = struct.unpack_from("=Q", raw, orig_offs + 4)
+        parts: list[npt.NDArray[Any]] = [plain[orig_offs : orig_offs + 4], plain[orig_offs + 4 : orig_offs + 12]]
+        offset = orig_offs + 12
+        for _ in range(count):
+            (length,) = struct.unpack_from("=Q", raw, offset)
+            offset += 8
+            parts.append(plain[offset : offset + length])
+            offset += length
+        return offset - orig_offs, parts, list(range(2, len(parts))), [array, string]
+
+
+def _canonical(gguf_name: str) -> str:
+    """Hugging Face name of a GGUF tensor; an unknown one keeps its name, to be refused by it."""
+    if gguf_name in _OUTER:
+        return _OUTER[gguf_name]
+    match gguf_name.split("."):
+        case ["blk", layer, part, "weight"] if part in _IN_LAYER:
+            return f"layers.{layer}.{_IN_LAYER[part]}.weight"
+    return gguf_name
+
+
+def _shape(fields: Fields, *, tied: bool) -> LlamaShape:
+    hidden = fields.number("llama.embedding_length")
+    heads = fields.number("llama.attention.head_count")
+    head_dim = int(fields.get("llama.attention.key_length", fields.get("llama.rope.dimension_count", hidden // heads)))
+    return LlamaShape(
+        hidden_size=hidden,
+        num_layers=fields.number("llama.block_count"),
+        num_heads=heads,
+        num_kv_heads=int(fields.get("llama.attention.head_count_kv", heads)),
+        head_dim=head_dim,
+        intermediate_size=fields.number("llama.feed_forward_length"),
+        vocab_size=int(fields.get("llama.vocab_size", 0)) or len(fields.strings("tokenizer.ggml.tokens")),
+        # Stored as float32, where 1e-5 reads 9.99999974e-06: seven digits give back what was meant.
+        rms_norm_eps=float(f"{float(fields.need('llama.attention.layer_norm_rms_epsilon')):.7g}"),
+        rope_theta=float(fields.get("llama.rope.freq_base", 10000.0)),
+        rope_scaling=_rope_scaling(fields),
+        max_position=fields.number("llama.context_length"),
+        tie_embeddings=tied,
+        eos_token_ids=_eos(fields),
+    )
+
+
+def _rope_scaling(fields: Fields) -> dict[str, Any] | None:
+    kind = fields.get("llama.rope.scaling.type", "none")
+    if kind == "none":
+        return None
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": float(fields.need("llama.rope.scaling.factor"))}
+    raise CheckpointError(
+        f"{fields.source}: llama.rope.scaling.type is {kind}, expected none or linear. "
+        "Use the model's safetensors directory, or another model."
+    )
+
+
+def _eos(fields: Fields) -> tuple[int, ...]:
+    """Ids that end an answer: end of text, and of a turn where the file names one apart."""
+    keys = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")
+    return tuple(dict.fromkeys(int(value) for key in keys if (value := fields.get(key)) is not None))
+
+
+def _dequantize(tensor: gguf.ReaderTensor, key: str, shape: LlamaShape) -> npt.NDArray[np.float32]:
+    """One tensor as float32 in its own memory, q and k rows in half-split rotary order."""
+    array = np.asarray(gguf.quants.dequantize(np.asarray(tensor.data), tensor.tensor_type), dtype=np.float32)
+    for name, heads in (("q_proj.weight", shape.num_heads), ("k_proj.weight", shape.num_kv_heads)):
+        if key.endswith(name):
+            # GGUF interleaves each head's rotary pairs (0, 1), (2, 3), ...; here they are (0, d/2), (1, d/2 + 1), ...
+            rows, columns = array.shape
+            array = array.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
+    # A float32 tensor is a read-only view of the file until it is copied.
+    return array if array.flags.owndata and array.flags.writeable else np.array(array)
+
+
+def _chat_template(fields: Fields) -> ChatTemplate | None:
+    source = fields.get("tokenizer.chat_template")
+    if source is None:
+        return None
+    tokens = fields.strings("tokenizer.ggml.tokens")
+
+    def token(key: str) -> str:
+        index = fields.get(key)
+        return tokens[index] if isinstance(index, int) and 0 <= index < len(tokens) else ""
+
+    try:
+        return ChatTemplate(
+            source,
+            bos_token=token("tokenizer.ggml.bos_token_id"),
+            eos_token=token("tokenizer.ggml.eos_token_id"),
+        )
+    except ChatTemplateError as error:
+        raise CheckpointError(f"{fields.source}: tokenizer.chat_template: {error}") from error
