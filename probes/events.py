@@ -255,16 +255,7 @@ class HelloEvent(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     simulated: bool = False
 
 
-Event = (
-    StepEvent
-    | RowsEvent
-    | RequestEvent
-    | KnobEvent
-    | AlertEvent
-    | DropEvent
-    | HeartbeatEvent
-    | HelloEvent
-)
+Event = StepEvent | RowsEvent | RequestEvent | KnobEvent | AlertEvent | DropEvent | HeartbeatEvent | HelloEvent
 
 TOPICS: dict[str, type[msgspec.Struct]] = {
     "step": StepEvent,

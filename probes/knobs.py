@@ -5,6 +5,7 @@ A change is a map of knobs, validated together and applied as one epoch between 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -13,10 +14,16 @@ import msgspec
 SpecMode = Literal["auto", "on", "off"]
 PolicyName = Literal["threshold"]
 DraftSync = Literal["lazy", "eager", "sticky"]
+KnobErrorCode = Literal["unknown_knob", "bad_value", "inconsistent", "unsupported"]
 
 
 class KnobError(ValueError):
     """A knob change that cannot be applied; the message says what was wrong, what was expected and what to do."""
+
+    def __init__(self, message: str, *, code: KnobErrorCode = "unsupported") -> None:
+        """``code``: what the control reply says; ``unsupported`` is for what this engine cannot do."""
+        super().__init__(message)
+        self.code: KnobErrorCode = code
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,15 +79,11 @@ class KnobSpec:
             pass
         elif isinstance(value, int) and self.low <= value <= self.high:
             return value
-        elif isinstance(value, str):
-            try:
-                number = int(value)
-            except ValueError:
-                pass
-            else:
-                if self.low <= number <= self.high:
-                    return number
-        raise KnobError(f"knob {self.name}: got {value!r}, expected {self.expected}")
+        elif isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}", value):
+            number = int(value)
+            if self.low <= number <= self.high:
+                return number
+        raise KnobError(f"knob {self.name}: got {_clipped(value)}, expected {self.expected}", code="bad_value")
 
 
 KNOBS: dict[str, KnobSpec] = {
@@ -113,12 +116,14 @@ def check_shape(steps: int, topk: int, draft_tokens: int) -> None:
     if topk == 1 and draft_tokens != limit:
         raise KnobError(
             f"topk=1 is a chain, so draft_tokens must be steps + 1 = {limit} (root included), got {draft_tokens}; "
-            f"set draft_tokens={limit}, or steps={draft_tokens - 1}"
+            f"set draft_tokens={limit}, or steps={draft_tokens - 1}",
+            code="inconsistent",
         )
     if topk > 1 and not 2 <= draft_tokens <= limit:
         raise KnobError(
             f"steps={steps} topk={topk} draft_tokens={draft_tokens}: a tree needs 2 <= draft_tokens <= "
-            f"1 + topk + (steps - 1) * topk^2 = {limit}; lower draft_tokens, or raise steps or topk"
+            f"1 + topk + (steps - 1) * topk^2 = {limit}; lower draft_tokens, or raise steps or topk",
+            code="inconsistent",
         )
 
 
@@ -131,11 +136,26 @@ def apply_changes(knobs: Knobs, changes: dict[str, Any]) -> Knobs:
     Raises:
         KnobError: an unknown knob, a bad value, or an inconsistent combination.
     """
-    parsed: dict[str, Any] = {}
-    for name, value in changes.items():
-        if name not in KNOBS:
-            raise KnobError(f"unknown knob {name!r}; the knobs are {', '.join(KNOBS)}")
-        parsed[name] = KNOBS[name].parse(value)
-    new = msgspec.structs.replace(knobs, **parsed)
+    new = msgspec.structs.replace(knobs, **parse_values(changes))
     check_shape(new.steps, new.topk, new.draft_tokens)
     return new
+
+
+def parse_values(values: dict[str, Any]) -> dict[str, str | int]:
+    """Knob -> value of the knob's own type.
+
+    Raises:
+        KnobError: an unknown knob or a bad value.
+    """
+    parsed: dict[str, str | int] = {}
+    for name, value in values.items():
+        if name not in KNOBS:
+            raise KnobError(f"unknown knob {_clipped(name)}; the knobs are {', '.join(KNOBS)}", code="unknown_knob")
+        parsed[name] = KNOBS[name].parse(value)
+    return parsed
+
+
+def _clipped(value: Any) -> str:
+    """A value as it came, short enough for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

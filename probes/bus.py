@@ -1,0 +1,467 @@
+"""The engine's end of the bus: three sockets and the thread that owns them.
+
+The engine's loop only ever appends to a queue. Encoding, sending, heartbeats, replays and the answers to control
+requests happen in the publisher thread, so that an engine in a long step still answers and a subscriber that stops
+reading costs it nothing: its messages are dropped at the high-water mark, and it finds out by their numbers.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+import zmq
+
+from probes.clock import Clock, EventClock, SystemClock
+from probes.control import MAX_MESSAGE, Refused, Reply, encode
+from probes.control_desk import ControlDesk, PendingControl
+from probes.endpoints import Endpoints, Role, check_bindable, ipc_path
+from probes.errors import EndpointError
+from probes.events import TOPICS, AlertEvent, DropEvent, Event, HeartbeatEvent, HelloEvent
+from probes.outbox import Outbox
+from probes.ring import ReplayRing
+from probes.wire import (
+    END,
+    WELCOME,
+    ReplayEnd,
+    ReplayRequest,
+    Welcome,
+    encode_event,
+    pack,
+)
+from probes.wire import encode as encode_payload
+
+__all__ = ["Bus", "Endpoints", "PendingControl"]
+
+log = logging.getLogger(__name__)
+
+SEND_BATCH = 256
+"""Events sent before the thread looks at its other sockets."""
+
+REPLAY_BATCH = 500
+"""Messages of one answer to a replay request; the client asks again for the rest, at its own pace."""
+
+REPLAY_BATCH_BYTES = 1 << 20
+
+CLOSE_LINGER_MS = 250
+"""How long the last events may take to leave for subscribers that still read."""
+
+_decode_replay = msgspec.msgpack.Decoder(ReplayRequest).decode
+_buses: weakref.WeakSet[Bus] = weakref.WeakSet()
+
+
+class Bus:
+    """Publishes events and receives control requests for one engine boot."""
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        *,
+        boot_id: str,
+        name: str,
+        hello: Callable[[], HelloEvent],
+        ring: int = 4096,
+        ring_bytes: int = 16 << 20,
+        hwm: int = 2000,
+        outbox: int = 8192,
+        heartbeat_s: float = 1.0,
+        on_control: Callable[[], None] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Nothing is bound before ``start``.
+
+        Args:
+            hello: makes a HelloEvent of the engine as it is now; called from the publisher thread too, so it must only
+                read what is safe to read there.
+            ring, ring_bytes: events and bytes kept for replay, a topic.
+            hwm: messages queued for one subscriber before it loses some.
+            outbox: events between engine and publisher thread before they are dropped.
+            on_control: called in the publisher thread when a change waits in ``take_control``; must return at once.
+        """
+        self.endpoints = endpoints
+        self.boot_id = boot_id
+        self.name = name
+        self._hello = hello
+        self._hwm = hwm
+        self._heartbeat_s = heartbeat_s
+        self._on_control = on_control
+        self._clock = clock or SystemClock()
+        self._event_clock = EventClock(self._clock)
+        self._outbox = Outbox(outbox)
+        self._rings = {topic: ReplayRing(ring, ring_bytes) for topic in TOPICS}
+        self._sent: dict[str, int] = {}
+        self._prefixes: set[bytes] = set()
+        self._wanted: frozenset[str] = frozenset()
+        self._stage: tuple[str, int, float] = ("starting", 0, self._clock.monotonic())
+        self._desk = ControlDesk(
+            boot_id=boot_id, hello=self._hello_now, where=self._where, on_waiting=self._control_waits
+        )
+        self._replies: list[tuple[list[bytes], Reply]] = []
+        self._replies_lock = threading.Lock()
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._sockets: dict[Role, zmq.Socket[bytes]] = {}
+        self._bound_files: dict[Path, int] = {}
+        self._thread: threading.Thread | None = None
+        self._stop = False
+        self._forked = False
+        self.control_fd, self._control_write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        """Readable while a change waits; an idle loop can poll it beside its sockets."""
+        _buses.add(self)
+
+    # -- the engine's side ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bind the sockets, publish the hello event, start the thread.
+
+        Raises:
+            EndpointError: an endpoint cannot be bound; names it. Nothing stays bound then.
+        """
+        if self._thread is not None or self._stop:
+            raise RuntimeError("a bus starts once; make another one")
+        try:
+            self._bind()
+            self.publish(self._hello_now())
+        except BaseException:
+            self._close_sockets(linger_ms=0)
+            self.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name=f"bus-{self.name}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Send what is queued, close the sockets, join the thread: within 3 s whatever the peers do. Harmless twice."""
+        if self._forked:
+            return
+        self._stop = True
+        self._outbox.wake()
+        if self._thread is not None:
+            self._thread.join(2.5)
+            if self._thread.is_alive():
+                log.warning("bus %s: the publisher thread hangs in a hook of the engine's; left behind", self.name)
+                return
+        if self.control_fd >= 0:
+            self._outbox.close()
+            os.close(self.control_fd)
+            os.close(self._control_write_fd)
+            self.control_fd = self._control_write_fd = -1
+
+    def __enter__(self) -> Bus:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def t(self) -> float:
+        """Time stamp for an event made now."""
+        return self._event_clock.t()
+
+    def publish(self, event: Event) -> None:
+        """Queue an event; its ``seq`` is set on the way out. Never waits: with a full queue it is counted and gone."""
+        if not self._forked:
+            self._outbox.append(event)
+
+    def wants(self, topic: str) -> bool:
+        """Whether anybody subscribes to the topic, as far as the publisher thread has heard."""
+        return topic in self._wanted
+
+    def stage(self, name: str, step: int) -> None:
+        """Say where the engine's loop is; the heartbeat passes it on. Costs a tuple."""
+        self._stage = (name, step, self._clock.monotonic())
+
+    def take_control(self) -> list[PendingControl]:
+        """Changes that wait for the engine's loop, oldest first; each must be answered with ``reply``."""
+        if self._forked or self.control_fd < 0:
+            return []
+        try:
+            os.read(self.control_fd, 4096)
+        except BlockingIOError:
+            return []
+        return self._desk.take()
+
+    @property
+    def dropped(self) -> int:
+        """Events dropped before sending since boot."""
+        return self._outbox.dropped
+
+    # -- the publisher thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        events, control, replay = self._sockets["events"], self._sockets["control"], self._sockets["replay"]
+        poller = zmq.Poller()
+        for readable in (events, control, replay, self._outbox.wake_fd):
+            poller.register(readable, zmq.POLLIN)
+        next_beat = 0.0
+        try:
+            while not self._stop:
+                try:
+                    now = time.monotonic()
+                    if now >= next_beat:
+                        self._beat()
+                        next_beat = now + self._heartbeat_s
+                    self._drain()
+                    wait_ms = max(0, int((next_beat - time.monotonic()) * 1000) + 1) if self._outbox.sleep() else 0
+                    ready = dict(poller.poll(wait_ms))
+                    self._outbox.awake()
+                    if events in ready:
+                        self._read_subscriptions()
+                    if control in ready:
+                        self._read_control()
+                    if replay in ready:
+                        self._read_replay()
+                except Exception:
+                    # A bug here must not take the engine's eyes away for good, nor fill its log.
+                    log.exception("bus %s: the publisher thread goes on after an error", self.name)
+                    time.sleep(0.1)
+            self._desk.close()
+            deadline = time.monotonic() + 1.0
+            while len(self._outbox) and time.monotonic() < deadline:
+                self._drain()
+            self._send_replies()
+        finally:
+            self._close_sockets(CLOSE_LINGER_MS)
+
+    def _drain(self) -> None:
+        """Number, encode, keep and send queued events."""
+        events = self._sockets["events"]
+        for topic, seq, event in self._outbox.take(SEND_BATCH):
+            payload = encode_event(event, seq)
+            self._rings[topic].append(seq, payload)
+            self._sent[topic] = seq
+            events.send_multipart(pack(topic, seq, payload), zmq.NOBLOCK)
+        for topic, drops in self._outbox.take_drops().items():
+            self._outbox.append(
+                DropEvent(
+                    boot_id=self.boot_id,
+                    t=self.t(),
+                    topic=topic,
+                    first_seq=drops.first_seq,
+                    count=drops.count,
+                    total=self._outbox.dropped,
+                )
+            )
+        self._send_replies()
+
+    def _beat(self) -> None:
+        stage, seconds, step = self._where()
+        self._outbox.append(
+            HeartbeatEvent(
+                boot_id=self.boot_id,
+                t=self.t(),
+                stage=stage,
+                stage_s=seconds,
+                step=step,
+                last_seqs=self._outbox.last_seqs(),
+                dropped=self._outbox.dropped,
+            )
+        )
+        for loss in self._desk.take_losses():
+            self._outbox.append(
+                AlertEvent(
+                    boot_id=self.boot_id,
+                    step=step,
+                    t=self.t(),
+                    code="subscriber_loss",
+                    level="warning",
+                    message=f"{loss.who or 'a subscriber'} lost {loss.lost} {loss.topic} events between "
+                    f"{loss.first} and {loss.last}: it reads too slowly, or its buffers are too small",
+                    data=msgspec.structs.asdict(_LossData(loss.who, loss.topic, loss.first, loss.last, loss.lost)),
+                )
+            )
+
+    def _read_subscriptions(self) -> None:
+        socket = self._sockets["events"]
+        while True:
+            try:
+                message = socket.recv_multipart(zmq.NOBLOCK)[0]
+            except zmq.Again:
+                break
+            prefix = message[1:]
+            if message[:1] == b"\x01":
+                if prefix.startswith(WELCOME.encode()):
+                    self._welcome(prefix)
+                else:
+                    self._prefixes.add(prefix)
+            elif message[:1] == b"\x00":
+                self._prefixes.discard(prefix)
+        self._wanted = frozenset(
+            topic for topic in TOPICS if any(topic.encode().startswith(prefix) for prefix in self._prefixes)
+        )
+
+    def _welcome(self, topic: bytes) -> None:
+        """Tell one subscriber that this and its earlier subscriptions are in force, and what was sent before."""
+        welcome = encode_payload(Welcome(boot_id=self.boot_id, last_seqs=dict(self._sent)))
+        self._sockets["events"].send_multipart([topic, bytes(8), welcome], zmq.NOBLOCK)
+
+    def _read_control(self) -> None:
+        socket = self._sockets["control"]
+        for _ in range(SEND_BATCH):
+            try:
+                *envelope, payload = socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            if envelope:
+                self._desk.handle(payload, self._reply_to(envelope))
+
+    def _reply_to(self, envelope: list[bytes]) -> Callable[[Reply], None]:
+        def send(reply: Reply) -> None:
+            with self._replies_lock:
+                self._replies.append((envelope, reply))
+            self._outbox.wake()
+
+        return send
+
+    def _send_replies(self) -> None:
+        with self._replies_lock:
+            replies, self._replies = self._replies, []
+        for envelope, reply in replies:
+            try:
+                payload = encode(reply)
+            except (TypeError, ValueError, msgspec.MsgspecError) as error:
+                payload = encode(Refused(request_id=reply.request_id, code="internal", message=str(error)))
+            _send_to(self._sockets["control"], [*envelope, payload])
+
+    def _read_replay(self) -> None:
+        socket = self._sockets["replay"]
+        for _ in range(8):
+            try:
+                *envelope, payload = socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            if envelope:
+                self._replay(envelope, payload)
+
+    def _replay(self, envelope: list[bytes], payload: bytes) -> None:
+        socket = self._sockets["replay"]
+        try:
+            request = _decode_replay(payload)
+            ring = self._rings[request.topic]
+        except (msgspec.MsgspecError, KeyError) as error:
+            why = f"unknown topic {error}" if isinstance(error, KeyError) else str(error)
+            _send_to(
+                socket,
+                [
+                    *envelope,
+                    *_end(
+                        ReplayEnd(
+                            boot_id=self.boot_id, topic="", first_available=0, last_available=0, next=0, error=why
+                        )
+                    ),
+                ],
+            )
+            return
+        last_sent = self._sent.get(request.topic, 0)
+        found, following = ring.read(request.first, request.last, REPLAY_BATCH, REPLAY_BATCH_BYTES)
+        for seq, item in found:
+            if not _send_to(socket, [*envelope, *pack(request.topic, seq, item)]):
+                return  # gone, or not reading: it will ask again
+        end = ReplayEnd(
+            boot_id=self.boot_id,
+            topic=request.topic,
+            first_available=last_sent + 1 if ring.first is None else ring.first,
+            last_available=last_sent,
+            next=following,
+        )
+        _send_to(socket, [*envelope, *_end(end)])
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _hello_now(self) -> HelloEvent:
+        return msgspec.structs.replace(self._hello(), last_seqs=self._outbox.last_seqs())
+
+    def _where(self) -> tuple[str, float, int]:
+        stage, step, since = self._stage
+        return stage, max(0.0, self._clock.monotonic() - since), step
+
+    def _control_waits(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._control_write_fd, b"!")
+        if self._on_control is not None:
+            self._on_control()
+
+    def _bind(self) -> None:
+        check_bindable(self.endpoints)
+        self._context = zmq.Context()
+        kinds: dict[Role, int] = {"events": zmq.XPUB, "control": zmq.ROUTER, "replay": zmq.ROUTER}
+        bound: dict[str, str] = {}
+        for role, endpoint in self.endpoints.items():
+            socket = self._context.socket(kinds[role])
+            self._sockets[role] = socket
+            socket.linger = 0
+            socket.setsockopt(zmq.SNDHWM, self._hwm)
+            socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE)
+            socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
+            socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10000)
+            if role == "events":
+                socket.setsockopt(zmq.XPUB_VERBOSE, 1)  # each subscriber's welcome, the second of two as well
+            else:
+                socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+            try:
+                socket.bind(endpoint)
+            except zmq.ZMQError as error:
+                raise EndpointError(
+                    f"cannot bind endpoints.{role} to {endpoint}: {error.strerror}; choose another address, or "
+                    f"stop what uses it"
+                ) from error
+            bound[role] = socket.getsockopt_string(zmq.LAST_ENDPOINT)
+            path = ipc_path(endpoint)
+            if path is not None:
+                self._bound_files[path] = path.stat().st_ino
+        self.endpoints = Endpoints(**bound)
+
+    def _close_sockets(self, linger_ms: int) -> None:
+        for socket in self._sockets.values():
+            socket.close(linger=linger_ms)
+        if self._context is not None:
+            self._context.term()
+            self._context = None
+        for path, inode in self._bound_files.items():
+            with suppress(FileNotFoundError):
+                if path.stat().st_ino == inode:  # else a successor has bound the path since
+                    path.unlink()
+        self._bound_files.clear()
+
+    def _after_fork_in_child(self) -> None:
+        """The child owns neither the sockets nor the thread; it must not touch them, not even to close them."""
+        self._forked = True
+
+
+class _LossData(msgspec.Struct, frozen=True):
+    who: str
+    topic: str
+    first: int
+    last: int
+    lost: int
+
+
+def _end(end: ReplayEnd) -> list[bytes]:
+    return [END.encode(), bytes(8), encode_payload(end)]
+
+
+def _send_to(router: zmq.Socket[bytes], frames: list[bytes]) -> bool:
+    """Send through a ROUTER; False when that peer is gone or does not read."""
+    try:
+        router.send_multipart(frames, zmq.NOBLOCK)
+    except zmq.ZMQError as error:
+        if error.errno in (zmq.EAGAIN, zmq.EHOSTUNREACH):
+            return False
+        raise
+    return True
+
+
+def _mark_forked() -> None:
+    for bus in list(_buses):
+        bus._after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_mark_forked)
