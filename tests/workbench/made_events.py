@@ -1,0 +1,118 @@
+"""Events as an engine would make them, for feeds that need no engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probes.events import (
+    AlertEvent,
+    HeartbeatEvent,
+    HelloEvent,
+    KnobEvent,
+    KvUse,
+    SpecInfo,
+    StepEvent,
+    StepShapes,
+)
+from probes.knobs import Knobs
+
+BOOT = "b7f3a9c2"
+T0 = 1_700_000_000.0
+
+
+def knobs(**changes: Any) -> dict[str, Any]:
+    base = Knobs(**changes)
+    return {name: getattr(base, name) for name in base.__struct_fields__}
+
+
+def hello(**changes: Any) -> HelloEvent:
+    given: dict[str, Any] = {
+        "boot_id": BOOT,
+        "seq": 1,
+        "t": T0,
+        "name": "demo",
+        "engine_version": "0.1.0",
+        "pid": 4242,
+        "model": {"name": "smollm2-135m", "architecture": "llama", "dtype": "bfloat16", "device": "cpu"},
+        "draft": {"name": "smollm2-135m-eagle3"},
+        "config": {"scheduler": "sync"},
+        "knobs": knobs(),
+        "knob_epoch": 0,
+        "step": 0,
+        "which": {
+            "scheduler": {"value": "sync", "defined": "engine/scheduler.py:40", "why": "the only one"},
+            "attention": {"value": "torch", "defined": "engine/attention/dense.py:12", "why": "auto on cpu"},
+        },
+    }
+    return HelloEvent(**(given | changes))
+
+
+def step(number: int, requests: int = 3, t: float | None = None, **changes: Any) -> StepEvent:
+    """A decode step: speculating with 4/2/16 up to four requests, plain above."""
+    spec = changes.pop("spec", requests <= 4)
+    width = 16 if spec else 1
+    slots = width * requests
+    correct = (requests * 3) // 2 if spec else 0
+    emitted = requests + correct
+    given: dict[str, Any] = {
+        "boot_id": BOOT,
+        "seq": number,
+        "step": number,
+        "t": T0 + number * 0.1 if t is None else t,
+        "scheduler": "sync",
+        "mode": "spec" if spec else "plain",
+        "reason": "within_threshold" if spec else "over_threshold",
+        "reason_detail": f"{requests} decode requests, threshold 4" + ("" if spec else ", resumes at 3"),
+        "requests": requests,
+        "widths": {str(width): requests},
+        "slots_expected": slots,
+        "slots_reserved": slots,
+        "slots_written": slots,
+        "slots_freed": slots - emitted,
+        "shapes": StepShapes(input_ids=[slots], seq_lens=[requests], out_cache_loc=[slots], hidden_states=[slots, 576]),
+        "spec_info": SpecInfo(algorithm="eagle3", steps=2, topk=4, draft_tokens=16) if spec else None,
+        "proposed": 15 * requests if spec else 0,
+        "correct_drafts": correct,
+        "correct_by_position": [requests, correct - requests] if spec else [],
+        "verified": requests if spec else 0,
+        "emitted": emitted,
+        "accept_length": 1 + correct / requests if spec else None,
+        "kv": {"target": KvUse(used=1640 + number, total=32768), "draft": KvUse(used=1640 + number, total=32768)},
+        "cpu_us": {"schedule": 80, "decide": 20, "plan": 40, "reserve": 30, "draft": 4200, "run": 38100, "accept": 310},
+        "round_us": 43_210 + 100 * (number % 7),
+        "trace": {"mode": "engine.policy:decide", "slots_reserved": "engine.kv.allocator:reserve"},
+    }
+    return StepEvent(**(given | changes))
+
+
+def prefill(number: int, tokens: int = 256, **changes: Any) -> StepEvent:
+    given = {
+        "spec": False,
+        "mode": "prefill",
+        "reason": "prefill_first",
+        "reason_detail": "a chunk of 1 prompt",
+        "widths": {},
+        "prefill_requests": 1,
+        "prefill_tokens": tokens,
+        "slots_expected": tokens,
+        "slots_reserved": tokens,
+        "slots_written": tokens,
+        "emitted": 0,
+        "queue": 2,
+    }
+    return step(number, 0, **(given | changes))
+
+
+def heartbeat(number: int = 1, stage: str = "idle", stage_s: float = 0.5, **changes: Any) -> HeartbeatEvent:
+    given: dict[str, Any] = {"boot_id": BOOT, "seq": number, "t": T0 + number, "stage": stage, "stage_s": stage_s}
+    return HeartbeatEvent(**(given | {"step": 0} | changes))
+
+
+def knob_change(at_step: int, old: dict[str, Any], new: dict[str, Any], epoch: int = 1, **changes: Any) -> KnobEvent:
+    given: dict[str, Any] = {"boot_id": BOOT, "seq": epoch, "step": at_step, "t": T0 + at_step * 0.1, "who": "ann"}
+    return KnobEvent(**(given | {"knob_epoch": epoch, "old": old, "new": new} | changes))
+
+
+def alert(message: str = "acceptance fell to 1.02", **changes: Any) -> AlertEvent:
+    given: dict[str, Any] = {"boot_id": BOOT, "step": 5, "t": T0 + 5, "code": "acceptance_collapsed", "level": "warning"}
+    return AlertEvent(**(given | {"message": message} | changes))

@@ -1,0 +1,216 @@
+"""The attached screen: five status lines, the step table, the selected step's details."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.theme import Theme
+from textual.widgets import Footer
+
+from probes.clock import Clock
+from workbench.attach.confirm_screen import ConfirmScreen
+from workbench.attach.detail_pane import DetailPane
+from workbench.attach.feed import Feed
+from workbench.attach.help_screen import HelpScreen
+from workbench.attach.line_panel import ROLE_CSS, Line, LinePanel
+from workbench.attach.proposal import Proposal, propose_spec, propose_threshold
+from workbench.attach.session_state import SessionState, changes_text
+from workbench.attach.spec_chooser import SpecChooser
+from workbench.attach.status_lines import status_lines
+from workbench.attach.steering import Applied, Steering, SteeringError
+from workbench.attach.step_table import StepTable
+
+REFRESH_S = 0.1
+"""Between two paints, however fast events come."""
+WIDE = 150
+"""From this many columns on the details stand beside the table."""
+
+THEME = Theme(
+    name="specwb",
+    dark=True,
+    primary="#4fd1a5",
+    background="#10141a",
+    surface="#1a2029",
+    panel="#2b3442",
+    foreground="#d7dde6",
+    variables={
+        "spec": "#4fd1a5",
+        "plain": "#e8b45a",
+        "prefill": "#6db3f2",
+        "mixed": "#b79cf2",
+        "bad": "#ff7070",
+        "note": "#9fb4cc",
+        "footer-key-foreground": "#4fd1a5",
+        "footer-background": "#1a2029",
+        "scrollbar": "#3a4656",
+        "scrollbar-hover": "#4fd1a5",
+        "scrollbar-active": "#4fd1a5",
+        "scrollbar-background": "#10141a",
+        "scrollbar-background-hover": "#10141a",
+        "scrollbar-background-active": "#10141a",
+        "scrollbar-corner-color": "#10141a",
+    },
+)
+
+
+class AttachApp(App[int]):
+    """One engine on one screen. Quitting leaves the engine as it is."""
+
+    TITLE = "specwb"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = (
+        ROLE_CSS
+        + """
+    Screen { background: $background; }
+    #status { background: $surface; }
+    #body { height: 1fr; }
+    .table--header { background: $panel; text-style: bold; }
+    .table--cursor { background: $panel; }
+    #message { display: none; background: $surface; }
+    #message.-shown { display: block; }
+    .-wide #body { layout: horizontal; }
+    .-wide DetailPane { width: 64; height: 1fr; border-top: none; border-left: solid $panel; }
+    .-wide DetailPane:focus { border-left: solid $spec; }
+    """
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "speculation", "Speculation"),
+        Binding("plus,equals_sign", "threshold(1)", "Threshold", key_display="+ -"),
+        Binding("minus", "threshold(-1)", "Threshold down", show=False),
+        Binding("question_mark,f1", "help", "Help", key_display="?"),
+        Binding("q,ctrl+q", "leave", "Quit", key_display="q", priority=False),
+        Binding("ctrl+c,ctrl+q", "leave", "Quit", show=False, priority=True),
+    ]
+
+    def __init__(self, name: str, feed: Feed, clock: Clock, steering: Steering, capacity: int = 20_000) -> None:
+        super().__init__()
+        self.register_theme(THEME)
+        self.theme = "specwb"
+        self.engine_name = name
+        self.state = SessionState(capacity)
+        self._feed = feed
+        self._clock = clock
+        self._steering = steering
+        self._message: tuple[str, str] | None = None
+        self._message_until = 0.0
+
+    def compose(self) -> ComposeResult:
+        yield LinePanel(id="status")
+        yield LinePanel(id="message")
+        with Container(id="body"):
+            yield StepTable(self.state.timeline, id="steps")
+            yield DetailPane(id="detail")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(StepTable).focus()
+        self._feed.start()
+        self.set_interval(REFRESH_S, self.tick)
+        self.tick()
+
+    def on_unmount(self) -> None:
+        self._feed.close()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.screen_stack[0].set_class(event.size.width >= WIDE, "-wide")
+        self.call_after_refresh(self._show_status)
+
+    # The pace: everything that changes on the screen by itself changes here.
+
+    def tick(self) -> None:
+        """Take in what came, and paint what it changed."""
+        now = self._clock.monotonic()
+        for item in self._feed.drain():
+            self.state.apply(item, now)
+        self.screen_stack[0].query_one(StepTable).sync()
+        self._show_status()
+
+    def _show_status(self) -> None:
+        now = self._clock.monotonic()
+        base = self.screen_stack[0]
+        base.query_one("#status", LinePanel).show(status_lines(self.state, self.engine_name, now, self.size.width))
+        table, message = base.query_one(StepTable), base.query_one("#message", LinePanel)
+        lines: list[Line] = []
+        if self._message and now < self._message_until:
+            lines.append([self._message])
+        if not table.is_following:
+            lines.append([("FROZEN", "warn"), (f"  {table.newer} newer rows; f follows again", "dim")])
+        message.set_class(bool(lines), "-shown")
+        message.show(lines)
+
+    def say(self, text: str, role: str = "good", seconds: float = 15.0) -> None:
+        """One line above the table, for a while."""
+        self._message, self._message_until = (text, role), self._clock.monotonic() + seconds
+        self._show_status()
+
+    def on_step_table_selected(self, message: StepTable.Selected) -> None:
+        self.screen_stack[0].query_one(DetailPane).show(message.entry)
+        self._show_status()
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def action_leave(self) -> None:
+        self.exit(0)
+
+    # Steering.
+
+    def action_speculation(self) -> None:
+        if self._knows_knobs():
+            self.push_screen(SpecChooser(str(self.state.knobs.get("spec"))), self._spec_chosen)
+
+    def _spec_chosen(self, mode: str | None) -> None:
+        if mode is not None:
+            self._ask(propose_spec(self.state, mode))
+
+    def action_threshold(self, by: int) -> None:
+        if not self._knows_knobs():
+            return
+        proposal = propose_threshold(self.state, int(self.state.knobs["threshold"]) + by)
+
+        def nudge(by: int) -> Proposal:
+            nonlocal proposal
+            proposal = propose_threshold(self.state, proposal.new["threshold"] + by)
+            return proposal
+
+        self._ask(proposal, nudge)
+
+    def _knows_knobs(self) -> bool:
+        if self.state.knobs:
+            return True
+        self.say("the engine has not said its knobs yet; try again once it is connected", "warn")
+        return False
+
+    def _ask(self, proposal: Proposal, nudge: Callable[[int], Proposal] | None = None) -> None:
+        self.push_screen(ConfirmScreen(proposal, nudge), self._confirmed)
+
+    def _confirmed(self, proposal: Proposal | None) -> None:
+        if proposal is None:
+            self.say("nothing changed", "dim", seconds=5)
+            return
+        self.say(f"asking for {proposal.title} …", "dim")
+        # A daemon thread, not a worker: an engine that does not answer must not hold up quitting.
+        threading.Thread(target=self._change, args=(proposal,), name="steering", daemon=True).start()
+
+    def _change(self, proposal: Proposal) -> None:
+        try:
+            applied = self._steering.set_knobs(proposal.new, proposal.old, "from the attached screen")
+        except SteeringError as error:
+            self._from_thread(self.say, f"not changed: {error}", "bad", 30.0)
+        else:
+            self._from_thread(self._applied, applied)
+
+    def _applied(self, applied: Applied) -> None:
+        self.say(f"{changes_text(applied.old, applied.new)} took effect at step {applied.step}")
+
+    def _from_thread(self, callback: Callable[..., Any], *args: Any) -> None:
+        try:
+            self.call_from_thread(callback, *args)
+        except RuntimeError:
+            pass  # the screen is gone; there is nobody left to tell

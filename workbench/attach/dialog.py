@@ -1,0 +1,25 @@
+"""The box in which the screen asks or explains something."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from textual.screen import ModalScreen
+
+Result = TypeVar("Result")
+
+
+class Dialog(ModalScreen[Result], Generic[Result]):
+    """A centred box over the dimmed screen; its content is one ``Vertical``."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog > Vertical {
+        width: 66; max-width: 96%; height: auto; max-height: 96%;
+        border: round $spec; background: $surface; padding: 0 2; overflow-y: auto;
+    }
+    Dialog .dialog--title { text-style: bold; margin-top: 1; width: 1fr; }
+    Dialog .dialog--text { margin-top: 1; width: 1fr; }
+    Dialog .dialog--keys { margin: 1 0; color: $foreground 70%; width: 1fr; }
+    Dialog OptionList { height: auto; margin-top: 1; border: none; background: $surface; }
+    """

@@ -1,0 +1,35 @@
+"""Where a screen's events come from: a live bus, a recording, a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from probes.events import Event
+from probes.subscriber import Gap, Malformed, Restart
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The engine's process ended, or its discovery record was taken away."""
+
+    why: str
+
+
+FeedItem = Event | Gap | Restart | Malformed | Gone
+
+
+class Feed(Protocol):
+    """A source of items. ``drain`` never blocks; ``close`` returns within two seconds whatever the source does."""
+
+    def start(self) -> None:
+        """Begin to read. Called once, before the first drain."""
+        ...
+
+    def drain(self) -> list[FeedItem]:
+        """Everything that came since the last call, oldest first; possibly nothing."""
+        ...
+
+    def close(self) -> None:
+        """Stop reading and release everything."""
+        ...

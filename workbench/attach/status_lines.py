@@ -1,0 +1,175 @@
+"""The status part of the screen, in words: who, which mode, how well, how full, and what was lost. Pure."""
+
+from __future__ import annotations
+
+from workbench.attach.line_panel import Line, Word, fit_items, spread
+from workbench.attach.session_state import Connection, SessionState
+from workbench.attach.windows import Acceptance
+
+CONNECTION_ROLES = {
+    Connection.WAITING: "idle",
+    Connection.LIVE: "good",
+    Connection.IDLE: "idle",
+    Connection.BUSY: "warn",
+    Connection.STALE: "bad",
+    Connection.GONE: "bad",
+}
+MODE_ROLES = {"SPEC": "spec", "PLAIN": "plain", "PREFILL": "prefill", "MIXED": "mixed"}
+
+
+def age_text(seconds: float) -> str:
+    """``12 s``, ``5 min``, ``3 h``."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
+def accept_text(acceptance: Acceptance) -> str:
+    """``2.41``, or that there is none and how old the last one is: never 0, never a frozen number that looks live."""
+    if acceptance.value is not None:
+        return f"{acceptance.value:.2f}"
+    if acceptance.last is None:
+        return "n/a"
+    return f"n/a (last {acceptance.last:.2f}, {age_text(acceptance.age)} ago)"
+
+
+def connection_words(state: SessionState, now: float) -> list[Word]:
+    """The line's state in one word, with what makes it worth reading."""
+    connection = state.connection(now)
+    more = ""
+    if connection is Connection.STALE:
+        more = f" nothing heard for {age_text(state.silent_for(now))}"
+    elif connection is Connection.GONE:
+        more = f" {state.gone_because}"
+    elif connection is Connection.BUSY and state.heartbeat:
+        more = f" in {state.heartbeat.stage} for {age_text(state.stage_seconds(now))}"
+    gap: list[Word] = [("GAP", "badge:bad"), (" ", "text")] if state.lost_recently(now) else []
+    return [*gap, (f" {connection.value}{more} ", "badge:" + CONNECTION_ROLES[connection])]
+
+
+def title_line(state: SessionState, name: str, now: float, width: int) -> list[Word]:
+    """specwb, the engine's name, model, precision, device and scheduler; the connection at the right edge."""
+    right = connection_words(state, now)
+    items: list[Line] = [[("specwb", "dim")], [(name, "strong")]]
+    if state.hello:
+        model = state.hello.model
+        items += [[(str(model.get("name", "?")), "text")]]
+        items += [[(str(model[key]), "dim")] for key in ("dtype", "device") if key in model]
+        scheduler = state.last_step.scheduler if state.last_step else state.hello.config.get("scheduler")
+        if scheduler:
+            items.append([(f"{scheduler} scheduler", "dim")])
+    room = width - sum(len(text) for text, _ in right) - 1
+    return spread(fit_items(items, room), right, width)
+
+
+def speculation_words(state: SessionState) -> list[Word]:
+    """Is a draft loaded, and if it does not work, why not."""
+    if state.draft_loaded is None:
+        return []
+    if not state.draft_loaded:
+        return [("no draft loaded: cannot speculate", "warn")]
+    if state.knobs.get("spec") == "off":
+        return [("draft loaded, speculation off", "warn"), (" (spec=off)", "dim")]
+    if state.knobs.get("spec") == "auto" and state.knobs.get("threshold") == 0:
+        return [("draft loaded, speculation off", "warn"), (" (threshold=0)", "dim")]
+    return [("draft loaded", "text")]
+
+
+def mode_line(state: SessionState, now: float, width: int) -> list[Word]:
+    """The mode of now, and the knobs that decide it."""
+    word = state.mode_word(now)
+    items: list[Line] = [[(f" {word} ", "badge:" + MODE_ROLES.get(word, "idle"))]]
+    knobs = state.knobs
+    if knobs:
+        items.append([("spec ", "dim"), (str(knobs.get("spec", "?")), "strong")])
+        values = state.knob_values
+        resume = f" (resume at {values.resume_at})" if values else ""
+        items.append([("threshold ", "dim"), (str(knobs.get("threshold", "?")), "strong"), (resume, "dim")])
+    items.append(speculation_words(state))
+    if knobs:
+        tree = "/".join(str(knobs.get(name, "?")) for name in ("steps", "topk", "draft_tokens"))
+        items.append([("steps/topk/tokens ", "dim"), (tree, "text")])
+        items.append([("sync ", "dim"), (str(knobs.get("draft_sync", "?")), "text")])
+        items.append([("epoch ", "dim"), (str(state.knob_epoch), "text")])
+    return fit_items([item for item in items if item], width)
+
+
+def pool_words(name: str, used: int, total: int, long: bool) -> list[Word]:
+    share = 100 * used / total if total else 0.0
+    role = "bad" if share >= 95 else "warn" if share >= 85 else "text"
+    return [(f"{name} ", "dim"), (f"{share:.0f}%", role), (f" {used}/{total}" if long else "", "dim")]
+
+
+def numbers_line(state: SessionState, now: float, width: int) -> list[Word]:
+    """Accept length, speed, load, both KV pools, and everything that got lost."""
+    stale = state.connection(now) in (Connection.STALE, Connection.GONE, Connection.WAITING)
+    rate = None if stale else state.tokens_per_second(now)
+    acceptance = state.acceptance(now)
+    items: list[Line] = [
+        [("accept ", "dim"), (accept_text(acceptance), "strong" if acceptance.value is not None else "idle")],
+        [(f"{rate:.1f}" if rate is not None else "-", "strong"), (" tok/s", "dim")],
+    ]
+    step = state.last_step
+    if step:
+        running = "-" if stale else "0" if state.is_idle else str(step.requests)
+        queue = "-" if stale else "0" if state.is_idle else str(step.queue)
+        items.append([("running ", "dim"), (running, "text"), (" queue ", "dim"), (queue, "text")])
+        long = width >= 110
+        pools = [pool_words(pool, use.used, use.total, long) for pool, use in step.kv.items()]
+        if pools:
+            kv: list[Word] = [("KV ", "dim")]
+            for index, pool in enumerate(pools):
+                kv += [*([(" ", "dim")] if index else []), *pool]
+            items.append(kv)
+    items.append([("lost ", "dim"), (str(state.lost_total), "bad" if state.lost_total else "text")])
+    if state.dropped:
+        items.append([("dropped ", "dim"), (str(state.dropped), "bad")])
+    if state.malformed:
+        items.append([("unreadable ", "dim"), (str(state.malformed), "bad")])
+    if state.restarts:
+        items.append([("restarts ", "dim"), (str(state.restarts), "warn")])
+    return fit_items(items, width)
+
+
+def notes_line(state: SessionState, width: int) -> list[Word]:
+    """What a reader must know to read the rest rightly."""
+    items: list[Line] = []
+    if state.is_simulated:
+        items.append([(" SIMULATED ", "badge:warn"), (" acceptance or weights are not real", "note")])
+    if state.last_alert and state.last_alert.level != "info":
+        alert = state.last_alert
+        role = "bad" if alert.level == "error" else "warn"
+        items.append([(f"{alert.level.upper()} ", role), (alert.message, role)])
+    if state.is_half_precision and state.hello:
+        dtype = state.hello.model.get("dtype")
+        items.append([(f"{dtype}: text with spec on and off may differ at near-ties", "note")])
+    return fit_items(items, width)
+
+
+def decision_line(state: SessionState, width: int) -> list[Word]:
+    """The newest step's decision and its reason, in full as far as the line goes."""
+    step = state.last_step
+    if step is None:
+        return [("no step yet: send the engine a request", "dim")]
+    mode = step.mode.upper()
+    detail = f": {step.reason_detail}" if step.reason_detail else ""
+    return [
+        ("step ", "dim"),
+        (str(step.step), "text"),
+        (" runs ", "dim"),
+        (mode, MODE_ROLES.get(mode, "text")),
+        (" because ", "dim"),
+        (step.reason, "strong"),
+        (detail, "text"),
+    ]
+
+
+def status_lines(state: SessionState, name: str, now: float, width: int) -> list[Line]:
+    """All five lines, each at most ``width`` cells."""
+    return [
+        title_line(state, name, now, width),
+        mode_line(state, now, width),
+        numbers_line(state, now, width),
+        notes_line(state, width),
+        decision_line(state, width),
+    ]

@@ -1,0 +1,45 @@
+"""Text cut and padded by terminal cells, not by characters, so that columns stay aligned whatever a name contains."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+
+Align = Literal["left", "right"]
+
+# Characters that terminals disagree about: joiners and variation selectors change the width of what stands before
+# them, direction marks move it. Without them every terminal counts the same cells.
+_UNSTABLE = dict.fromkeys(
+    [0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+    + [*range(0xFE00, 0xFE10), *range(0x1F3FB, 0x1F400)]
+)
+
+
+def clean(text: str) -> str:
+    """One line of text that every terminal draws in the same number of cells; no control or escape character is left.
+
+    Line breaks and tabs become spaces, other control characters U+FFFD.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = unicodedata.normalize("NFC", text).translate(_UNSTABLE)
+    return "".join(" " if c in "\n\r\t" else "\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+
+
+def fit(text: str, width: int, align: Align = "left") -> str:
+    """Clean text in exactly ``width`` cells: padded, or cut with an ellipsis."""
+    if width <= 0:
+        return ""
+    text = clean(text)
+    size = cell_len(text)
+    if size > width:
+        text, size = set_cell_size(text, width - 1) + "…", width
+    padding = " " * (width - size)
+    return padding + text if align == "right" else text + padding
+
+
+def width_of(text: str) -> int:
+    """Terminal cells of the cleaned text."""
+    return cell_len(clean(text))
