@@ -1,0 +1,59 @@
+"""``/v1/chat/completions``: a conversation by the model's own template, and the assistant's next turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.server.choice_text import Piece
+from engine.server.dialect import Job
+from engine.server.fields import Fields
+from engine.server.logprobs import chat_logprobs
+from engine.server.openai_protocol import parse_chat
+from engine.server.service import Service
+
+
+class ChatDialect:
+    """OpenAI's chat completions."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def prepare(self, fields: Fields) -> Job:
+        ready = self._service.require_ready()
+        call = parse_chat(fields)
+        self._service.check(call.options)
+        encoder = self._service.encoder
+        prompt = await encoder.encode_chat(call.messages, ready.max_model_len, ready.vocab_size)
+        return Job(
+            id=Job.new_id("chatcmpl"),
+            created=Job.now(),
+            model=self._service.model_name,
+            tokenizer=encoder.tokenizer,
+            options=call.options,
+            prompts=[prompt],
+        )
+
+    def choice(self, job: Job, index: int, piece: Piece) -> dict[str, Any]:
+        message = {"role": "assistant", "content": piece.text, "refusal": None}
+        return self._choice(job, index, piece, {"message": message})
+
+    def chunk_choice(self, job: Job, index: int, piece: Piece, first: bool) -> dict[str, Any]:
+        delta = {"role": "assistant", "content": piece.text} if first else {"content": piece.text}
+        return self._choice(job, index, piece, {"delta": delta})
+
+    def _choice(self, job: Job, index: int, piece: Piece, content: dict[str, Any]) -> dict[str, Any]:
+        wanted = job.options.sampling.logprobs is not None
+        choice: dict[str, Any] = {
+            "index": index,
+            **content,
+            "logprobs": chat_logprobs(job.tokenizer, piece.scored) if wanted else None,
+            "finish_reason": piece.finish_reason,
+            "stop_reason": piece.stop_reason,
+        }
+        if job.options.return_token_ids:
+            choice["token_ids"] = piece.token_ids
+        return choice
+
+    def envelope(self, job: Job, streamed: bool) -> dict[str, Any]:
+        kind = "chat.completion.chunk" if streamed else "chat.completion"
+        return {"id": job.id, "object": kind, "created": job.created, "model": job.model}
