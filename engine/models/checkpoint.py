@@ -92,7 +92,8 @@ def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:
     from engine.models.eagle3_checkpoint import load_eagle3_directory
 
     if name_or_dir == "auto":
-        built_in = catalog.TARGETS.get(target.name)
+        # A random model shows its title as its name, so that no one takes it for a real one.
+        built_in = next((model for model in catalog.TARGETS.values() if target.name in (model.name, model.title)), None)
         if built_in is None or built_in.draft is None:
             raise CheckpointError(
                 f"draft model: none is built in for {target.name}. Give one with --draft-model DIRECTORY, "

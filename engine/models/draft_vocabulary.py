@@ -25,15 +25,15 @@ def read_draft_vocabulary(
         if draft_vocab == target_vocab:
             return torch.arange(target_vocab, dtype=torch.int64)
         raise CheckpointError(
-            f"{source}: missing tensor d2t: lm_head.weight has {draft_vocab} rows and the target {target_vocab} tokens, "
+            f"{source}: missing tensor d2t: lm_head.weight has {draft_vocab} rows, the target {target_vocab} tokens, "
             f"so a map is needed. {_ADVICE}"
         )
     if d2t.dtype.is_floating_point or d2t.dtype == torch.bool:
         raise CheckpointError(f"{source}: tensor d2t is of type {d2t.dtype}, expected whole numbers. {_ADVICE}")
     if tuple(d2t.shape) != (draft_vocab,):
         raise CheckpointError(
-            f"{source}: tensor d2t: found shape {list(d2t.shape)}, expected [{draft_vocab}] as lm_head.weight has rows. "
-            f"{_ADVICE}"
+            f"{source}: tensor d2t: found shape {list(d2t.shape)}, expected [{draft_vocab}] like the rows of "
+            f"lm_head.weight. {_ADVICE}"
         )
     stored = d2t.to(torch.int64)
     offsets_read = stored + torch.arange(draft_vocab, dtype=torch.int64)  # [draft_vocab]
@@ -76,8 +76,8 @@ def _listed(source: str, t2d: Tensor | None, draft_vocab: int) -> Tensor | None:
     listed = t2d.to(torch.bool).nonzero().flatten()
     if listed.numel() != draft_vocab:
         raise CheckpointError(
-            f"{source}: tensor t2d marks {listed.numel()} target ids, expected {draft_vocab} as lm_head.weight has rows. "
-            f"{_ADVICE}"
+            f"{source}: tensor t2d marks {listed.numel()} target ids, expected {draft_vocab} like the rows of "
+            f"lm_head.weight. {_ADVICE}"
         )
     return listed
 

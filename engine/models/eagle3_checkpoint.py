@@ -149,7 +149,7 @@ class _Config:
         wanted = tuple(index + shift if isinstance(index, int) else -1 for index in ids)
         if not all(0 <= boundary <= num_layers for boundary in wanted):
             raise CheckpointError(
-                f"{self.source}: {key} are {list(ids)}, expected layers that a target of {num_layers} layers has. {_FITS}"
+                f"{self.source}: {key} are {list(ids)}, expected layers of a target that has {num_layers}. {_FITS}"
             )
         return wanted
 
@@ -183,7 +183,8 @@ def _check_vocabulary(
     for where, size in sizes.items():
         if size is not None and size != vocabulary:
             raise CheckpointError(
-                f"{source}: made for a vocabulary of {size} ({where}), the target {target.name} has {vocabulary}. {_FITS}"
+                f"{source}: made for a vocabulary of {size} ({where}), the target {target.name} has "
+                f"{vocabulary}. {_FITS}"
             )
 
 
@@ -213,8 +214,9 @@ def _shape(config: _Config, dims: Mapping[str, Dims], target: TargetCheckpoint) 
     stated_kv = config.number("num_key_value_heads") or k[0] // head_dim
     if (heads * stated_dim, stated_kv * head_dim) != (q[0], k[0]):
         raise CheckpointError(
-            f"{config.source}: config.json says {heads} heads of {stated_dim}, {stated_kv} for keys and values; tensors "
-            f"q_proj {list(q)} and k_proj {list(k)} do not have these rows. Correct config.json, or fetch the head again."
+            f"{config.source}: config.json says {heads} heads of {stated_dim}, {stated_kv} for keys and values; "
+            f"tensors q_proj {list(q)} and k_proj {list(k)} do not have these rows. Correct config.json, or fetch the "
+            "head again."
         )
     theta, scaling = read_rope(config.source, config.values)
     return Eagle3Shape(
@@ -248,6 +250,6 @@ def _check_tokenizer(source: str, directory: Path, target: Tokenizer) -> None:
     if difference is not None:
         token_id, theirs, here = difference
         raise CheckpointError(
-            f"{source}: its tokenizer differs from the target's: token {token_id} is {here!r} in the head, {theirs!r} in "
-            f"the target. {_FITS}"
+            f"{source}: its tokenizer differs from the target's: token {token_id} is {here!r} in the head, {theirs!r} "
+            f"in the target. {_FITS}"
         )
