@@ -23,8 +23,7 @@ import zmq
 from probes.clock import Clock, EventClock, SystemClock
 from probes.control import MAX_MESSAGE, Refused, Reply, encode
 from probes.control_desk import ControlDesk, PendingControl
-from probes.endpoints import Endpoints, Role, check_bindable, ipc_path
-from probes.errors import EndpointError
+from probes.endpoints import EndpointError, Endpoints, Role, check_bindable, ipc_path
 from probes.events import TOPICS, AlertEvent, DropEvent, Event, HeartbeatEvent, HelloEvent
 from probes.outbox import Outbox
 from probes.ring import ReplayRing
@@ -398,7 +397,7 @@ class Bus:
             socket = self._context.socket(kinds[role])
             self._sockets[role] = socket
             socket.linger = 0
-            socket.setsockopt(zmq.SNDHWM, self._hwm)
+            socket.setsockopt(zmq.SNDHWM, self._hwm if role == "events" else 2 * REPLAY_BATCH)
             socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE)
             socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
             socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10000)

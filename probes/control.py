@@ -18,7 +18,7 @@ import zmq
 
 from probes.discovery import EngineRecord
 from probes.endpoints import Endpoints, ipc_path, listener_at
-from probes.errors import ControlError, ControlTimeout
+from probes.errors import ProbeError
 from probes.events import HelloEvent
 
 MAX_MESSAGE = 1 << 20
@@ -27,6 +27,14 @@ MAX_MESSAGE = 1 << 20
 RefusedCode = Literal[
     "unknown_knob", "bad_value", "conflict", "inconsistent", "unsupported", "malformed", "busy", "closing", "internal"
 ]
+
+
+class ControlError(ProbeError):
+    """The engine answered a control request with something other than what was asked for."""
+
+
+class ControlTimeout(ControlError):
+    """The engine did not answer a control request in time."""
 
 
 class SetKnobs(msgspec.Struct, frozen=True, kw_only=True, tag="set_knobs"):
@@ -230,7 +238,8 @@ class ControlClient:
                 socket.send(encode(request), zmq.NOBLOCK)
                 while socket.poll(_ms_until(deadline)):
                     reply = self._receive(socket)
-                    if reply is not None and reply.request_id in (request.request_id, ""):
+                    # Without an id: the engine could not even find one in what it got.
+                    if reply.request_id == request.request_id or (isinstance(reply, Refused) and not reply.request_id):
                         return reply
                 raise ControlTimeout(self._diagnosis(limit))
             except BaseException:
@@ -239,9 +248,14 @@ class ControlClient:
 
     def notify(self, request: Request) -> bool:
         """Send without waiting for the reply; False when there is no connection at the moment."""
+        if not request.request_id:
+            request = msgspec.structs.replace(request, request_id=_new_id())
         with self._lock:
+            socket = self._connected()
             try:
-                self._connected().send(encode(request), zmq.NOBLOCK)
+                while socket.poll(0):
+                    socket.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
+                socket.send(encode(request), zmq.NOBLOCK)
             except zmq.Again:
                 return False
             return True
@@ -274,7 +288,7 @@ class ControlClient:
             self._socket = socket
         return self._socket
 
-    def _receive(self, socket: zmq.Socket[bytes]) -> Reply | None:
+    def _receive(self, socket: zmq.Socket[bytes]) -> Reply:
         frames = socket.recv_multipart(zmq.NOBLOCK)
         try:
             return decode_reply(frames[-1])

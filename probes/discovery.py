@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from probes.endpoints import Endpoints, remove_stale_socket
-from probes.errors import DiscoveryError
+from probes.errors import ProbeError
 from probes.process import is_alive, start_time
 from probes.runtime_dir import check_name, engine_dir, runtime_dir
 
@@ -26,6 +26,10 @@ EngineState = Literal["starting", "ready", "restarting"]
 
 RECORD = "engine.json"
 LOCK = "lock"
+
+
+class DiscoveryError(ProbeError):
+    """No such engine, several to choose from, or a name that is taken."""
 
 
 class EngineRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,11 +17,15 @@ from typing import Literal
 
 import msgspec
 
-from probes.errors import EndpointError
+from probes.errors import ProbeError
 from probes.runtime_dir import MAX_SOCKET_PATH
 
 Role = Literal["events", "control", "replay"]
 Listener = Literal["nothing", "stale", "live", "other"]
+
+
+class EndpointError(ProbeError):
+    """An endpoint that cannot or must not be bound."""
 
 
 class Endpoints(msgspec.Struct, frozen=True, kw_only=True):

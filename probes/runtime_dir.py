@@ -12,7 +12,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from probes.errors import RuntimeDirError
+from probes.errors import ProbeError
 
 MAX_SOCKET_PATH = 103
 """Bytes a unix socket's path may have: 104 on the BSDs and 108 on Linux, each with the terminating zero."""
@@ -20,6 +20,10 @@ MAX_SOCKET_PATH = 103
 LONGEST_SOCKET_NAME = "control.sock"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,47}")
+
+
+class RuntimeDirError(ProbeError):
+    """The directory for sockets and discovery files cannot be used safely."""
 
 
 def runtime_dir() -> Path:
