@@ -61,8 +61,8 @@ def step(number: int, requests: int = 3, t: float | None = None, **changes: Any)
         "t": T0 + number * 0.1 if t is None else t,
         "scheduler": "sync",
         "mode": "spec" if spec else "plain",
-        "reason": "within_threshold" if spec else "over_threshold",
-        "reason_detail": f"{requests} decode requests, threshold 4" + ("" if spec else ", resumes at 3"),
+        "reason": "threshold" if spec else "above_threshold",
+        "reason_detail": f"{requests} decode requests {'<=' if spec else '> threshold'} 4",
         "requests": requests,
         "widths": {str(width): requests},
         "slots_expected": slots,
@@ -114,5 +114,11 @@ def knob_change(at_step: int, old: dict[str, Any], new: dict[str, Any], epoch: i
 
 
 def alert(message: str = "acceptance fell to 1.02", **changes: Any) -> AlertEvent:
-    given: dict[str, Any] = {"boot_id": BOOT, "step": 5, "t": T0 + 5, "code": "acceptance_collapsed", "level": "warning"}
-    return AlertEvent(**(given | {"message": message} | changes))
+    given: dict[str, Any] = {
+        "boot_id": BOOT,
+        "step": 5,
+        "t": T0 + 5,
+        "code": "acceptance_collapsed",
+        "level": "warning",
+    }
+    return AlertEvent(**(given | {"code": "acceptance_collapsed", "message": message} | changes))

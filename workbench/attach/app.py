@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from textual import events
@@ -20,11 +21,12 @@ from workbench.attach.feed import Feed
 from workbench.attach.help_screen import HelpScreen
 from workbench.attach.line_panel import ROLE_CSS, Line, LinePanel
 from workbench.attach.proposal import Proposal, propose_spec, propose_threshold
-from workbench.attach.session_state import SessionState, changes_text
+from workbench.attach.session_state import SessionState
 from workbench.attach.spec_chooser import SpecChooser
 from workbench.attach.status_lines import status_lines
 from workbench.attach.steering import Applied, Steering, SteeringError
 from workbench.attach.step_table import StepTable
+from workbench.step_words import changes_text
 
 REFRESH_S = 0.1
 """Between two paints, however fast events come."""
@@ -99,6 +101,8 @@ class AttachApp(App[int]):
         self._steering = steering
         self._message: tuple[str, str] | None = None
         self._message_until = 0.0
+        self.crash: Exception | None = None
+        """The exception that ended the screen."""
 
     def compose(self) -> ComposeResult:
         yield LinePanel(id="status")
@@ -120,6 +124,12 @@ class AttachApp(App[int]):
     def on_resize(self, event: events.Resize) -> None:
         self.screen_stack[0].set_class(event.size.width >= WIDE, "-wide")
         self.call_after_refresh(self._show_status)
+
+    def _fatal_error(self) -> None:
+        # Textual would print a page of local variables; whoever runs the screen tells the cause in a line and keeps
+        # the trace in a file.
+        self.crash = self._exception
+        self._close_messages_no_wait()
 
     # The pace: everything that changes on the screen by itself changes here.
 
@@ -210,7 +220,5 @@ class AttachApp(App[int]):
         self.say(f"{changes_text(applied.old, applied.new)} took effect at step {applied.step}")
 
     def _from_thread(self, callback: Callable[..., Any], *args: Any) -> None:
-        try:
+        with suppress(RuntimeError):  # the screen is gone; there is nobody left to tell
             self.call_from_thread(callback, *args)
-        except RuntimeError:
-            pass  # the screen is gone; there is nobody left to tell

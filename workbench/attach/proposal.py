@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.knobs import KNOBS, Knobs
-from workbench.attach.session_state import SessionState, changes_text
+from workbench.attach.session_state import SessionState
+from workbench.step_words import changes_text
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,7 @@ def propose_threshold(state: SessionState, threshold: int) -> Proposal:
     words = [_threshold_words(threshold), _now_words(state, threshold)]
     if state.knobs.get("spec") in ("on", "off"):
         words = [f"No effect while spec={state.knobs['spec']}; it decides once spec is auto."]
-    return Proposal(
-        {"threshold": state.knobs.get("threshold")}, {"threshold": threshold}, tuple(w for w in words if w)
-    )
+    return Proposal({"threshold": state.knobs.get("threshold")}, {"threshold": threshold}, tuple(w for w in words if w))
 
 
 def _threshold_words(threshold: int) -> str:

@@ -19,6 +19,7 @@ from probes.subscriber import Gap, Malformed, Restart
 from workbench.attach.feed import FeedItem, Gone
 from workbench.attach.timeline import Mark, Timeline
 from workbench.attach.windows import Acceptance, AcceptWindow, RateWindow
+from workbench.step_words import changes_text
 
 STALE_AFTER_S = 3.0
 """Three heartbeats missed."""
@@ -38,12 +39,6 @@ class Connection(Enum):
     GONE = "GONE"
 
 
-def changes_text(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """``threshold 4 → 2, spec auto → off``: what differs."""
-    changed = [f"{name} {old.get(name, '?')} → {value}" for name, value in new.items() if old.get(name) != value]
-    return ", ".join(changed) or "nothing changed"
-
-
 class SessionState:
     """Everything the panels show. ``apply`` takes the items in order; ``now`` is the screen's clock."""
 
@@ -53,11 +48,12 @@ class SessionState:
         self.last_step: StepEvent | None = None
         self.heartbeat: HeartbeatEvent | None = None
         self.last_alert: AlertEvent | None = None
-        self.last_malformed: str | None = None
         self.knobs: dict[str, Any] = {}
         self.knob_epoch = -1
         self.lost: Counter[str] = Counter()
         """Topic -> events that the bus lost on the way to us."""
+        self.recovered = 0
+        """Events that were missing at first and fetched again."""
         self.dropped = 0
         """Events that the publisher gave up before sending, since its boot."""
         self.malformed = 0
@@ -82,8 +78,7 @@ class SessionState:
                 self._restart(item)
             case Malformed():
                 self.malformed += 1
-                self.last_malformed = item.error
-                self.timeline.append(Mark("malformed", f"a message could not be read: {item.error}"))
+                self.timeline.append(Mark("malformed", item.reason))
             case Gone():
                 if self._gone is None:
                     self.timeline.append(Mark("gone", f"engine gone: {item.why}", severe=True))
@@ -137,13 +132,19 @@ class SessionState:
             self.knob_epoch = epoch
 
     def _lose(self, gap: Gap, now: float) -> None:
+        if gap.recovered:
+            self.recovered += gap.count
+            return
         self.lost[gap.topic] += gap.count
         self._lost_at = now
-        self.timeline.append(Mark("gap", f"lost {gap.count} {gap.topic} events", severe=True))
+        text = f"lost {gap.count} {gap.topic} events, numbers {gap.first} to {gap.last}"
+        self.timeline.append(Mark("gap", text, severe=True))
 
     def _restart(self, restart: Restart) -> None:
         self.restarts += 1
-        self.timeline.append(Mark("restart", f"the engine restarted: boot {restart.boot_id}", severe=True))
+        self.timeline.append(
+            Mark("restart", f"the engine restarted, boot {restart.old_boot} → {restart.new_boot}", severe=True)
+        )
         self.last_step = self.heartbeat = self.hello = None
         self.dropped, self.knob_epoch = 0, -1
         self._engine_t = None

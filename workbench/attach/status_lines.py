@@ -14,6 +14,8 @@ CONNECTION_ROLES = {
     Connection.STALE: "bad",
     Connection.GONE: "bad",
 }
+# Reason code -> why a loaded draft does not work at the moment.
+WHY_PLAIN = {"above_threshold": "load", "threshold_hold": "load, holds", "memory": "no memory for the verify"}
 MODE_ROLES = {"SPEC": "spec", "PLAIN": "plain", "PREFILL": "prefill", "MIXED": "mixed"}
 
 
@@ -72,6 +74,9 @@ def speculation_words(state: SessionState) -> list[Word]:
         return [("draft loaded, speculation off", "warn"), (" (spec=off)", "dim")]
     if state.knobs.get("spec") == "auto" and state.knobs.get("threshold") == 0:
         return [("draft loaded, speculation off", "warn"), (" (threshold=0)", "dim")]
+    reason = state.last_step.reason if state.last_step and not state.is_idle else ""
+    if reason in WHY_PLAIN:
+        return [("draft loaded, plain now", "warn"), (f" ({WHY_PLAIN[reason]})", "dim")]
     return [("draft loaded", "text")]
 
 

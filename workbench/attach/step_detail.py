@@ -6,8 +6,8 @@ import textwrap
 
 from probes.events import StepEvent
 from workbench.attach.line_panel import Line, Word
-from workbench.attach.step_row import slots_agree, widths_text
 from workbench.attach.timeline import Entry, Mark
+from workbench.step_words import slots_agree, widths_text
 
 LABEL = 9
 
@@ -15,9 +15,7 @@ LABEL = 9
 def _labelled(label: str, text: str, width: int, role: str = "text") -> list[Line]:
     """A label in its own column, the text wrapped beside it."""
     parts = textwrap.wrap(text, max(10, width - LABEL - 1), break_on_hyphens=False) or [""]
-    return [
-        [(f" {label if index == 0 else '':<{LABEL - 1}}", "dim"), (part, role)] for index, part in enumerate(parts)
-    ]
+    return [[(f" {label if index == 0 else '':<{LABEL - 1}}", "dim"), (part, role)] for index, part in enumerate(parts)]
 
 
 def _stages(times: dict[str, int]) -> str:
@@ -37,8 +35,8 @@ def acceptance_text(step: StepEvent) -> str:
         return f"n/a, nothing was verified; emitted {step.emitted}"
     by_position = "/".join(map(str, step.correct_by_position))
     return (
-        f"{step.correct_drafts} of {step.proposed} drafts correct (by depth {by_position}) in {step.verified} verifies; "
-        f"emitted {step.emitted} with bonus, discarded {step.discarded}"
+        f"{step.correct_drafts} of {step.proposed} drafts correct (by depth {by_position}) "
+        f"in {step.verified} verifies; emitted {step.emitted} with bonus, discarded {step.discarded}"
     )
 
 
@@ -61,7 +59,9 @@ def step_lines(step: StepEvent, width: int) -> list[Line]:
         f"expected {step.slots_expected} (plan)  reserved {step.slots_reserved} (allocator)  "
         f"written {step.slots_written} (runner)  freed {step.slots_freed}  pages {step.pages_allocated}"
     )
-    lines += _labelled("slots" if slots_agree(step) else "SLOTS !", slots, width, "text" if slots_agree(step) else "bad")
+    lines += _labelled(
+        "slots" if slots_agree(step) else "SLOTS !", slots, width, "text" if slots_agree(step) else "bad"
+    )
     if shapes_text(step):
         lines += _labelled("shapes", shapes_text(step), width)
     graph = "" if step.graph is None else f"  graph {step.graph} {'hit' if step.graph_hit else 'MISS'}"

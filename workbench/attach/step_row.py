@@ -8,29 +8,9 @@ from functools import lru_cache
 
 from probes.events import StepEvent
 from workbench.cell_text import Align, fit
+from workbench.step_words import reason_text, slots_text, widths_text
 
 MODE_WORDS = {"spec": "SPEC", "plain": "PLAIN", "prefill": "PREFILL", "mixed": "MIXED"}
-
-
-def slots_agree(step: StepEvent) -> bool:
-    """The plan's, the allocator's and the runner's counts are one number."""
-    return step.slots_expected == step.slots_reserved == step.slots_written
-
-
-def widths_text(step: StepEvent) -> str:
-    """``16×7 1×3``: tokens per decode request × requests that ran that wide, widest first."""
-    wide_first = sorted(step.widths.items(), key=lambda item: -int(item[0]))
-    return " ".join(f"{width}×{count}" for width, count in wide_first) or "·"
-
-
-def all_slots_text(step: StepEvent) -> str:
-    """The three counts: expected/reserved/written."""
-    return f"{step.slots_expected}/{step.slots_reserved}/{step.slots_written}"
-
-
-def slots_text(step: StepEvent) -> str:
-    """One number while the three counts agree, else the plan's number and a mark: the reason then has all three."""
-    return f"{step.slots_expected}{'' if slots_agree(step) else '!'}"
 
 
 def prefill_text(step: StepEvent) -> str:
@@ -40,13 +20,6 @@ def prefill_text(step: StepEvent) -> str:
 
 def accept_text(step: StepEvent) -> str:
     return f"{step.accept_length:.2f}" if step.accept_length is not None else "·"
-
-
-def reason_text(step: StepEvent) -> str:
-    """The decision's code, led by what went wrong with the step, followed by its words."""
-    wrong = "" if slots_agree(step) else f"SLOTS {all_slots_text(step)} "
-    replanned = "REPLANNED " if step.replanned else ""
-    return f"{wrong}{replanned}{step.reason}" + (f": {step.reason_detail}" if step.reason_detail else "")
 
 
 @dataclass(frozen=True)

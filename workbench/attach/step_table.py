@@ -14,8 +14,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench.attach.line_panel import ROLE_CLASSES, RoleStyles, Word
-from workbench.attach.step_row import COLUMNS, header_cells, slots_agree, step_cells
+from workbench.attach.step_row import COLUMNS, header_cells, step_cells
 from workbench.attach.timeline import Entry, Mark, Timeline
+from workbench.step_words import slots_agree
 
 MODE_ROLES = {"spec": "spec", "plain": "plain", "prefill": "prefill", "mixed": "mixed"}
 MARK_WORDS = {
@@ -202,5 +203,3 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
         strip = self.strip(row_words(entry, width, selected), width, extra)
         self._strips[key] = strip
         return strip
-
-

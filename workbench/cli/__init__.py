@@ -69,15 +69,18 @@ def specwb() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (an ``ExitCode``, or what ``serve``'s server exited with)."""
-    from workbench.cli.console import drop_stdout
+    from workbench.cli.console import CommandError, drop_stdout
 
     try:
         result = specwb.main(args=argv, prog_name="specwb", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else ExitCode.OK
+    except CommandError as error:
+        error.show()
+        return error.code
     except click.ClickException as error:
         error.show()
-        return error.exit_code
+        return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except BrokenPipeError:

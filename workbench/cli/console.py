@@ -19,7 +19,7 @@ class CommandError(click.ClickException):
 
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
-        self.exit_code = int(code)
+        self.code = code
 
     def show(self, file: Any = None) -> None:
         click.echo(f"specwb: {self.message}", err=True)

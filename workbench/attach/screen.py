@@ -1,0 +1,46 @@
+"""Runs the attached screen on this terminal and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+from probes.clock import SystemClock
+from probes.discovery import EngineRecord
+from workbench.attach.app import AttachApp
+from workbench.attach.bus_feed import BusFeed
+from workbench.attach.bus_steering import BusSteering
+from workbench.attach.terminal_guard import TerminalGuard
+
+
+class ScreenCrash(Exception):
+    """The screen ended with an exception, its ``__cause__``; the terminal is restored."""
+
+
+def run_screen(app: AttachApp) -> int:
+    """Run until the person quits or a signal ends it; the exit code.
+
+    Raises:
+        ScreenCrash: a bug ended it.
+    """
+
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def leave(code: int) -> None:
+        if loop is not None:
+            loop.call_soon_threadsafe(app.exit)
+
+    async def run() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        await app.run_async()
+
+    with TerminalGuard(leave) as guard:
+        asyncio.run(run())
+    if app.crash is not None:
+        raise ScreenCrash(str(app.crash)) from app.crash
+    return guard.signalled or 0
+
+
+def attach(record: EngineRecord) -> int:
+    """The screen of a live engine."""
+    return run_screen(AttachApp(record.name, BusFeed(record), SystemClock(), BusSteering(record)))

@@ -1,0 +1,49 @@
+"""``specwb attach``: watch and steer an engine on one screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from workbench.cli.connect import engine_named
+from workbench.cli.console import fail
+from workbench.exit_codes import ExitCode
+
+
+def require_terminal(name: str | None) -> None:
+    """A full screen needs a terminal on both ends, one that can move its cursor.
+
+    Raises:
+        CommandError: there is none; names what works without.
+    """
+    instead = f"use `specwb tail{f' {name}' if name else ''}` in pipes and scripts"
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        fail(ExitCode.USAGE, f"attach needs a terminal on stdin and stdout; {instead}")
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        fail(ExitCode.USAGE, f"attach needs a terminal that can move its cursor (TERM is dumb or unset); {instead}")
+
+
+@click.command("attach")
+@click.argument("name", required=False)
+def command(name: str | None) -> int:
+    """Watch and steer an engine on one screen: every step, why it ran as it did, and speculation on a key.
+
+    Press ? for the keys and what the words mean; q quits and the engine goes on. If the screen was killed with
+    SIGKILL and the terminal is in disorder, type `reset`.
+
+    \b
+    Example:
+      specwb attach demo
+    """
+    require_terminal(name)
+    record = engine_named(name)
+    from workbench.attach.crash_report import describe, write_report
+    from workbench.attach.screen import ScreenCrash, attach
+
+    try:
+        return attach(record)
+    except ScreenCrash as crash:
+        cause = crash.__cause__ or crash
+        fail(ExitCode.INTERNAL, describe(cause, write_report(cause)))

@@ -1,0 +1,95 @@
+"""``specwb serve``: start an engine and serve it over HTTP, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, get_args
+
+import click
+import msgspec
+
+from probes.knobs import KNOBS, DraftSync, KnobError, Knobs, SpecMode, apply_changes
+from workbench.cli.assignments import parse
+from workbench.cli.engine_program import require_engine, run_engine_program
+
+SERVER_FIELDS = frozenset({"name", "host", "port"})
+KNOB_OPTIONS = ("spec", "threshold", "steps", "topk", "draft_tokens", "draft_sync")
+
+
+def build_config(options: dict[str, Any], knob_words: dict[str, Any]) -> dict[str, Any]:
+    """The start configuration, ``{"server": …, "engine": …}``: only what was given; the rest is the engine's default.
+
+    Raises:
+        click.UsageError: a knob that does not exist, a bad value, or values that contradict each other.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    knobs: dict[str, Any] = {}
+    for name in KNOB_OPTIONS:
+        if name in given:
+            if name in knob_words:
+                raise click.UsageError(f"{name} is given twice: as --{name.replace('_', '-')} and as {name}=…")
+            knobs[name] = given.pop(name)
+    knobs |= knob_words
+    engine = {name: value for name, value in given.items() if name not in SERVER_FIELDS}
+    try:
+        # A chain has one shape only, so asking for topk=1 is asking for its draft_tokens too.
+        if str(knobs.get("topk")) == "1" and "draft_tokens" not in knobs:
+            knobs["draft_tokens"] = KNOBS["steps"].parse(knobs.get("steps", Knobs().steps)) + 1  # type: ignore[operator]
+        values = apply_changes(Knobs(), knobs)
+    except KnobError as error:
+        raise click.UsageError(str(error)) from None
+    if knobs:
+        engine["knobs"] = {name: getattr(values, name) for name in knobs}
+    return {"server": {name: given[name] for name in SERVER_FIELDS if name in given}, "engine": engine}
+
+
+def config_file(config: dict[str, Any]) -> str:
+    """A file in memory that holds the configuration for the process that we become; it leaves nothing behind."""
+    fd = os.memfd_create("specwb-config", 0)
+    os.write(fd, msgspec.json.format(msgspec.json.encode(config), indent=2))
+    return f"/proc/self/fd/{fd}"
+
+
+def at_least(least: int) -> click.IntRange:
+    return click.IntRange(min=least)
+
+
+@click.command("serve")
+@click.argument("words", nargs=-1, metavar="[KNOB=VALUE]...")
+@click.option("--name", help="Name on this machine, for ls, attach and the others.  [default: default]")
+@click.option("--host", help="Address to serve HTTP on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="0 takes a free one; ls says which.  [default: 8000]")
+@click.option("--model", help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]")
+@click.option("--draft-model", help="An EAGLE-3 head: directory, built-in name, auto or none.  [default: auto]")
+@click.option("--dtype", type=click.Choice(["auto", "bfloat16", "float16", "float32", "float64"]), help="Precision.")
+@click.option("--device", help="Where the model runs.  [default: cpu]")
+@click.option("--threads", type=at_least(0), help="Threads of the model's arithmetic; 0 takes all cores.")
+@click.option("--threshold", type=int, help="Speculate at up to this many decode requests a step; 0 never.")
+@click.option("--spec", type=click.Choice(get_args(SpecMode)), help="auto: the policy decides; on, off: by hand.")
+@click.option("--steps", type=int, help="Draft depth.")
+@click.option("--topk", type=int, help="Children kept at each draft node; 1 is a chain.")
+@click.option("--draft-tokens", type=int, help="Verify nodes a request, the root included.")
+@click.option("--draft-sync", type=click.Choice(get_args(DraftSync)), help="How the draft's KV follows plain steps.")
+@click.option("--scheduler", type=click.Choice(["sync"]), help="sync: the CPU waits for each step.")
+@click.option("--attention", type=click.Choice(["auto", "torch"]), help="Attention backend.")
+@click.option("--max-running", type=at_least(1), help="Most requests that run together.")
+@click.option("--max-queue", type=at_least(0), help="Most requests that wait; more get a 429.")
+@click.option("--max-model-len", type=at_least(1), help="Longest prompt + output of a request, in tokens.")
+@click.option("--kv-tokens", type=at_least(1), help="Slots in the KV pool, target and draft alike.")
+@click.option("--page-size", type=at_least(1), help="Slots a page.")
+@click.option("--prefill-chunk", type=at_least(1), help="Most prompt tokens in one step.")
+@click.option("--publish-tokens", is_flag=True, default=None, help="Put token ids on the bus.")
+@click.option("--debug-checks", is_flag=True, default=None, help="Check the accounting after every step.")
+def command(words: tuple[str, ...], **options: Any) -> None:
+    """Start an engine and serve it: OpenAI-compatible HTTP, and a bus to watch and steer it on.
+
+    Runs until Ctrl-C or SIGTERM. Knobs may be given as options or as knob=value, and changed later with `specwb set`.
+
+    \b
+    Example:
+      specwb serve --name demo --port 8000 threshold=4
+      specwb serve --model tiny-random --spec off
+    """
+    config = build_config(options, parse(words))
+    require_engine()
+    run_engine_program("engine.server", ["--config-json", config_file(config)])
