@@ -1,0 +1,93 @@
+"""Matrix products with fixed weights, in the form that is fastest for a dtype on this device.
+
+Measured on two kinds of 2-core CPUs (docs/performance.md): one pass of the default model over a single token is bound
+by reading the weights, so half the bytes is half the time wherever the arithmetic keeps up.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from engine.config import Dtype
+
+Linear = Callable[[torch.Tensor], torch.Tensor]
+"""[N, in] -> [N, out]"""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How weights are kept and what the products run in."""
+
+    name: str
+    activations: torch.dtype
+    """Inputs and outputs of the products, keys and values."""
+    weights: str
+    why: str
+
+    @property
+    def norms(self) -> torch.dtype:
+        """Residual stream and norms: never below float32 (first-token activations reach 26,000 in some models)."""
+        return torch.float64 if self.activations == torch.float64 else torch.float32
+
+    @property
+    def half_precision(self) -> bool:
+        """Whether near-ties of the top logits may fall differently with another batch shape."""
+        return self.name in ("bfloat16", "float16")
+
+
+def has_native_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 in hardware (AVX512-BF16 or AMX)."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def has_float16_weights() -> bool:
+    """Whether FBGEMM's float16 weights are there: x86 builds of torch with AVX2."""
+    return "fbgemm" in torch.backends.quantized.supported_engines and torch.cpu._is_avx2_supported()
+
+
+def choose_arithmetic(dtype: Dtype) -> Arithmetic:
+    """Resolve ``--dtype`` for the CPU.
+
+    Raises:
+        ValueError: float16 where FBGEMM is missing.
+    """
+    if dtype == "auto":
+        if has_native_bfloat16():
+            return Arithmetic("bfloat16", torch.bfloat16, "bfloat16", "auto: this CPU multiplies bfloat16 in hardware")
+        if has_float16_weights():
+            return Arithmetic(
+                "float16", torch.float32, "float16 (FBGEMM)", "auto: no bfloat16 in this CPU; half the bytes of float32"
+            )
+        return Arithmetic("float32", torch.float32, "float32", "auto: neither bfloat16 nor FBGEMM here")
+    if dtype == "bfloat16":
+        slow = "" if has_native_bfloat16() else "; slow, since this CPU has no bfloat16 in hardware"
+        return Arithmetic("bfloat16", torch.bfloat16, "bfloat16", "asked for" + slow)
+    if dtype == "float16":
+        if not has_float16_weights():
+            raise ValueError("dtype float16 needs torch with FBGEMM on an AVX2 CPU; use float32 or bfloat16")
+        return Arithmetic("float16", torch.float32, "float16 (FBGEMM)", "asked for")
+    if dtype == "float32":
+        packed = "float32 (oneDNN, prepacked)" if torch.backends.mkldnn.is_available() else "float32"
+        return Arithmetic("float32", torch.float32, packed, "asked for")
+    return Arithmetic("float64", torch.float64, "float64", "asked for")
+
+
+def make_linear(weight: torch.Tensor, arithmetic: Arithmetic) -> Linear:
+    """A product with ``weight`` [out, in]: x [N, in] in ``arithmetic.activations`` -> [N, out]."""
+    if arithmetic.name == "float16":
+        with warnings.catch_warnings():  # torch says its eager quantized kernels move elsewhere; the version is pinned
+            warnings.simplefilter("ignore")
+            packed = torch.ops.quantized.linear_prepack_fp16(weight.float().contiguous(), None)
+        product = torch.ops.quantized.linear_dynamic_fp16
+        return lambda x: product(x, packed)  # type: ignore[no-any-return]
+    if arithmetic.name == "float32" and torch.backends.mkldnn.is_available():
+        reordered = torch.ops.mkldnn._reorder_linear_weight(weight.float().contiguous(), 16)
+        pointwise = torch.ops.mkldnn._linear_pointwise
+        return lambda x: pointwise(x, reordered, None, "none", [], "")  # type: ignore[no-any-return]
+    dense = weight.to(arithmetic.activations).contiguous()
+    return lambda x: F.linear(x, dense)

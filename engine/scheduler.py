@@ -1,0 +1,100 @@
+"""Which requests take part in a step: admission, prefill chunks, decodes."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from engine.kv.ledger import KvLedger
+from engine.request import Request
+from engine.spec.choice import SpecChoice
+from engine.step_plan import PrefillChunk, StepPlan, make_plan
+
+
+class QueueFullError(RuntimeError):
+    """More requests wait than ``max_queue`` allows."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What could run in the next step."""
+
+    decodes: list[Request]  # by slot, so that attention sees runs of equally spaced requests
+    prefills: list[PrefillChunk]
+
+
+class Scheduler:
+    """First come, first served. A request is admitted when its worst case fits, so nothing is ever preempted."""
+
+    name = "sync"
+
+    def __init__(self, ledger: KvLedger, *, max_running: int, max_queue: int, prefill_chunk: int) -> None:
+        self._ledger = ledger
+        self._max_running = max_running
+        self._max_queue = max_queue
+        self._prefill_chunk = prefill_chunk
+        self._prefill_ran_alone = False  # the last step was a prefill that made decodes wait and finished no prompt
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.waiting or self.running)
+
+    def add(self, request: Request) -> None:
+        """Queue a request.
+
+        Raises:
+            QueueFullError: too many wait already.
+        """
+        if len(self.waiting) >= self._max_queue:
+            raise QueueFullError(f"{len(self.waiting)} requests wait already (limit {self._max_queue}); try again later")
+        self.waiting.append(request)
+
+    def find(self, request_id: str) -> Request | None:
+        for request in (*self.running, *self.waiting):
+            if request.request_id == request_id:
+                return request
+        return None
+
+    def remove(self, request: Request) -> None:
+        """Take a request out, whether it waits or runs."""
+        if request in self.running:
+            self.running.remove(request)
+        else:
+            self.waiting.remove(request)
+
+    def schedule(self) -> Candidates:
+        """Admit what fits, then list decodes and up to ``prefill_chunk`` prompt tokens."""
+        while self.waiting and len(self.running) < self._max_running:
+            request = self.waiting[0]
+            if not self._ledger.admit(request.request_id, request.worst_case):
+                break
+            self.running.append(self.waiting.popleft())
+        budget, chunks, decodes = self._prefill_chunk, [], []
+        for request in self.running:
+            if not request.in_prefill:
+                decodes.append(request)
+            elif budget > 0:
+                length = min(budget, request.prompt_len - request.committed)
+                chunks.append(PrefillChunk(request, length))
+                budget -= length
+        decodes.sort(key=lambda request: self._ledger.slots_of(request.request_id).pages[0])
+        return Candidates(decodes, chunks)
+
+    def plan(self, step: int, choice: SpecChoice, candidates: Candidates) -> StepPlan:
+        """Turn candidates and a decision into a plan.
+
+        While speculating, prefill is a step of its own; one that finishes no prompt (a long one's chunk) lets the
+        decodes have the next step.
+        """
+        decodes, prefills = candidates.decodes, candidates.prefills
+        if choice.speculate and decodes and prefills:
+            if self._prefill_ran_alone:
+                prefills = []
+            else:
+                decodes = []
+        plan = make_plan(step, choice, decodes, prefills)
+        waits = len(candidates.decodes) > len(decodes)
+        self._prefill_ran_alone = waits and not any(chunk.is_last for chunk in prefills)
+        return plan

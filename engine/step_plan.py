@@ -1,0 +1,125 @@
+"""The plan of one step: immutable, made once, and everything downstream is sized from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.kv.ledger import Reservation
+from engine.request import Request
+from engine.spec.choice import SpecChoice
+from probes.events import Mode
+
+
+class PlanMismatch(RuntimeError):  # noqa: N818 - the product's own word for it, in docs and on the bus
+    """Two stages disagree on a count of the step. Found before any kernel ran."""
+
+    def __init__(self, quantity: str, expected: int, expected_by: str, found: int, found_by: str) -> None:
+        super().__init__(
+            f"{quantity}: {expected} expected (set by {expected_by}), {found} found (set by {found_by}); "
+            "the step was not run"
+        )
+        self.expected, self.expected_by = expected, expected_by
+        self.found, self.found_by = found, found_by
+
+
+@dataclass(frozen=True)
+class DecodeRow:
+    """A decode request of the step and the tokens it verifies; width 1 is a plain decode."""
+
+    request: Request
+    width: int
+
+
+@dataclass(frozen=True)
+class PrefillChunk:
+    """Prompt tokens start..start + length - 1 of a request."""
+
+    request: Request
+    length: int
+
+    @property
+    def start(self) -> int:
+        return self.request.committed
+
+    @property
+    def is_last(self) -> bool:
+        return self.start + self.length == self.request.prompt_len
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """What the step will run. Rows are in the order of the flat batch: decodes first, then prefill chunks."""
+
+    step: int
+    choice: SpecChoice
+    decodes: tuple[DecodeRow, ...]
+    prefills: tuple[PrefillChunk, ...]
+    set_by: str = "engine.step_plan:make_plan"
+
+    @property
+    def mode(self) -> Mode:
+        if self.speculates:
+            return "spec"
+        if not self.prefills:
+            return "plain"
+        return "mixed" if self.decodes else "prefill"
+
+    @property
+    def speculates(self) -> bool:
+        return any(row.width > 1 for row in self.decodes)
+
+    @property
+    def widths(self) -> dict[int, int]:
+        """Tokens per decode request -> how many requests."""
+        return dict(Counter(row.width for row in self.decodes))
+
+    @property
+    def prefill_tokens(self) -> int:
+        return sum(chunk.length for chunk in self.prefills)
+
+    @property
+    def slots(self) -> int:
+        """KV slots the step needs: the sum over widths, plus prefill tokens."""
+        return sum(row.width for row in self.decodes) + self.prefill_tokens
+
+    @property
+    def rows(self) -> list[tuple[str, int]]:
+        """(request id, tokens) in the order of the flat batch."""
+        decodes = [(row.request.request_id, row.width) for row in self.decodes]
+        return decodes + [(chunk.request.request_id, chunk.length) for chunk in self.prefills]
+
+    @property
+    def requests(self) -> list[Request]:
+        return [row.request for row in self.decodes] + [chunk.request for chunk in self.prefills]
+
+    @property
+    def graph_key(self) -> tuple[str, int, int]:
+        """(phase, requests, width) that a captured graph would be looked up by."""
+        return self.mode, len(self.decodes), max(self.widths, default=0)
+
+
+def width_of(request: Request, choice: SpecChoice) -> int:
+    """Tokens a decode request verifies: the choice's width, or 1 where drafts could not be used."""
+    if request.stays_plain or request.remaining <= 1:
+        return 1
+    return choice.draft_tokens if choice.speculate else 1
+
+
+def make_plan(
+    step: int, choice: SpecChoice, decodes: Sequence[Request], prefills: Sequence[PrefillChunk]
+) -> StepPlan:
+    """Plan a step. Prefill chunks share a step with one-wide decodes, never with verification."""
+    rows = tuple(DecodeRow(request, width_of(request, choice)) for request in decodes)
+    return StepPlan(step, choice, rows, tuple(prefills))
+
+
+def check_reservation(plan: StepPlan, reservation: Reservation) -> None:
+    """Compare the plan with what the allocator handed out, before any kernel.
+
+    Raises:
+        PlanMismatch: naming both numbers and who made them.
+    """
+    if plan.slots != reservation.slots:
+        raise PlanMismatch("slots", plan.slots, plan.set_by, reservation.slots, reservation.set_by)

@@ -1,0 +1,125 @@
+"""Counts of one step, gathered while it runs and published as one event at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.kv.ledger import Reservation
+from engine.spec.draft_tree import DraftTrees
+from engine.spec.verify import Walk
+from engine.step_plan import StepPlan
+from probes.events import KvUse, RequestRow, SpecInfo, StepEvent, StepShapes
+
+
+@dataclass
+class StepTally:
+    """What a step did. Correct drafts are counted before stop and max_tokens cuts, emitted tokens after."""
+
+    slots_written: int = 0
+    slots_freed: int = 0
+    shapes: StepShapes = field(default_factory=StepShapes)
+    proposed: int = 0
+    correct_drafts: int = 0
+    correct_by_position: list[int] = field(default_factory=list)
+    verified: int = 0
+    emitted: int = 0
+    discarded: int = 0
+    finished: int = 0
+    replanned: bool = False
+    rows: list[RequestRow] = field(default_factory=list)
+
+    def count_walk(self, walk: Walk, trees: DraftTrees) -> None:
+        """One request's verify."""
+        self.verified += 1
+        self.proposed += trees.width - 1
+        self.correct_drafts += walk.correct_drafts
+        add_by_position(self.correct_by_position, walk.correct_drafts)
+
+    def to_event(
+        self,
+        plan: StepPlan,
+        reservation: Reservation,
+        *,
+        boot_id: str,
+        t: float,
+        scheduler: str,
+        algorithm: str,
+        knob_epoch: int,
+        queue: int,
+        draft_lag: int,
+        draft_debt_bytes: int,
+        kv: dict[str, KvUse],
+        cpu_us: dict[str, int],
+        round_us: int,
+        simulated: bool,
+    ) -> StepEvent:
+        """The step's event; ``seq`` is the publisher's to set."""
+        choice = plan.choice
+        reason, detail = reason_of(plan)
+        return StepEvent(
+            boot_id=boot_id,
+            step=plan.step,
+            t=t,
+            scheduler=scheduler,
+            mode=plan.mode,
+            reason=reason,
+            reason_detail=detail,
+            knob_epoch=knob_epoch,
+            requests=len(plan.decodes),
+            prefill_requests=len(plan.prefills),
+            prefill_tokens=plan.prefill_tokens,
+            queue=queue,
+            widths={str(width): count for width, count in plan.widths.items()},
+            slots_expected=plan.slots,
+            slots_reserved=reservation.slots,
+            slots_written=self.slots_written,
+            slots_freed=self.slots_freed,
+            pages_allocated=reservation.pages_allocated,
+            shapes=self.shapes,
+            spec_info=SpecInfo(
+                algorithm=algorithm, steps=choice.steps, topk=choice.topk, draft_tokens=choice.draft_tokens
+            )
+            if plan.speculates
+            else None,
+            proposed=self.proposed,
+            correct_drafts=self.correct_drafts,
+            correct_by_position=self.correct_by_position,
+            verified=self.verified,
+            emitted=self.emitted,
+            discarded=self.discarded,
+            accept_length=1 + self.correct_drafts / self.verified if self.verified else None,
+            draft_lag=draft_lag,
+            draft_debt_bytes=draft_debt_bytes,
+            kv=kv,
+            cpu_us=cpu_us,
+            round_us=round_us,
+            finished=self.finished,
+            simulated=simulated,
+            replanned=self.replanned,
+            trace={
+                "decision": f"{choice.reason}: engine.spec.policy:ThresholdPolicy.decide",
+                "slots_expected": plan.set_by,
+                "slots_reserved": reservation.set_by,
+                "slots_written": "engine.kv.pool:KvPool.write",
+                "widths": "engine.step_plan:width_of",
+            },
+        )
+
+
+def add_by_position(counts: list[int], correct: int) -> None:
+    """Count a run of ``correct`` accepted drafts: one at every depth up to it."""
+    counts.extend([0] * (correct - len(counts)))
+    for depth in range(correct):
+        counts[depth] += 1
+
+
+def reason_of(plan: StepPlan) -> tuple[str, str]:
+    """Why the step ran as it did: the policy's reason, unless something closer to the step overruled it."""
+    choice = plan.choice
+    if not choice.speculate or plan.speculates:
+        return choice.reason, choice.detail
+    if not plan.decodes:
+        return "prefill", f"{plan.prefill_tokens} prompt tokens in a step of their own; then: {choice.detail}"
+    if any(row.request.stays_plain for row in plan.decodes):
+        return "sticky", f"draft_sync=sticky: requests that fell back stay plain; policy: {choice.detail}"
+    return "near_end", f"every request has one token left to emit; policy: {choice.detail}"
