@@ -113,10 +113,7 @@ class _Config:
     def unknown_flags(self) -> list[str]:
         """B25: a flag that nobody reads may change the network."""
         unknown = [key for key, value in self._eagle.items() if key not in _EAGLE_FLAGS and value not in (None, False)]
-        return [
-            f"draft head: config.json sets eagle_config.{key}, which is not known here and was ignored"
-            for key in unknown
-        ]
+        return [f"draft head: config.json sets eagle_config.{key}, unknown here and ignored" for key in unknown]
 
     def disagreements(self, shape: Eagle3Shape) -> list[str]:
         """Settings that the tensors contradict without a doubt about which is right."""

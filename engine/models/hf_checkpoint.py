@@ -80,15 +80,15 @@ def _check_architecture(source: str, config: dict[str, Any]) -> None:
     names = config.get("architectures") or [config.get("model_type", "none named")]
     if names not in (["LlamaForCausalLM"], ["llama"]):
         raise CheckpointError(
-            f"{source}: architecture {', '.join(map(str, names))}, expected LlamaForCausalLM. Other architectures do not "
-            "run; use a Llama-architecture model."
+            f"{source}: architecture {', '.join(map(str, names))}, expected LlamaForCausalLM. Other architectures do "
+            "not run; use a Llama-architecture model."
         )
     for setting, expected in _FIXED.items():
         value = config.get(setting, expected)
         if value != expected:
             raise CheckpointError(
-                f"{source}: config.json sets {setting} to {value!r}, expected {expected!r}: this variant of Llama is not "
-                "supported. Use a model without it."
+                f"{source}: config.json sets {setting} to {value!r}, expected {expected!r}: this variant of Llama is "
+                "not supported. Use a model without it."
             )
 
 
@@ -104,7 +104,8 @@ def _shape(source: str, config: dict[str, Any], eos: tuple[int, ...]) -> LlamaSh
     kv_heads = number("num_key_value_heads", heads)
     if heads % kv_heads:
         raise CheckpointError(
-            f"{source}: config.json: num_attention_heads is {heads}, expected a multiple of num_key_value_heads {kv_heads}."
+            f"{source}: config.json: num_attention_heads is {heads}, expected a multiple of "
+            f"num_key_value_heads {kv_heads}."
         )
     theta, scaling = read_rope(source, config)
     return LlamaShape(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import tokenizers
 import torch
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
@@ -18,17 +20,17 @@ EOS_ID = 2
 """``<|im_end|>``."""
 
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-_MERGES = (
+_PAIRS = (
     "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic "
     "ne ea ra ce li ch ll be ma si om ur ca el ta la ns di fo ho pe ec pr no"
-).split()
+)
 _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 
 _LOGIT_SPREAD = 2.5
-"""Standard deviation of the logits: likeliest tokens near 0.1 to 0.5, so that neither greedy nor sampling is trivial."""
+"""Standard deviation of the logits: the likeliest token near 0.1 to 0.5, so that sampling is not trivial."""
 
 
 def tiny_shape(*, vocab_size: int = 320, num_layers: int = 4) -> LlamaShape:
@@ -55,7 +57,7 @@ def random_target(
     generator = torch.Generator().manual_seed(seed)
     tensors = {key: _random_weight(key, dims, generator).to(dtype) for key, dims in target_tensors(shape).items()}
     if shape.tie_embeddings:
-        tensors["embed_tokens.weight"] *= _LOGIT_SPREAD / shape.hidden_size**0.5
+        tensors["embed_tokens.weight"] *= _LOGIT_SPREAD / math.sqrt(shape.hidden_size)
     return TargetCheckpoint(
         name=name,
         source=f"random weights, seed {seed}",
@@ -121,7 +123,7 @@ def byte_tokenizer(vocab_size: int, eos_token_ids: tuple[int, ...] = (EOS_ID,)) 
     letters = [byte for byte in range(256) if byte == ord(" ") or bytes([byte]).isalpha()]
     letters_first = [*letters, *(byte for byte in range(256) if byte not in letters)]
     tokens = [*_SPECIAL, *(stand_in[byte] for byte in letters_first)][:vocab_size]
-    merges = [(pair[0], pair[1]) for pair in _MERGES][: vocab_size - len(tokens)]
+    merges = [(pair[0], pair[1]) for pair in _PAIRS.split()][: vocab_size - len(tokens)]
     tokens += [left + right for left, right in merges]
     backend = tokenizers.Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -138,4 +140,4 @@ def _random_weight(name: str, dims: Dims, generator: torch.Generator) -> Tensor:
     if name == "embed_tokens.weight":
         return noise
     scale = _LOGIT_SPREAD if name == "lm_head.weight" else 1.0
-    return noise * scale / dims[1] ** 0.5
+    return noise * (scale / math.sqrt(dims[1]))

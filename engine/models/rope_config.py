@@ -34,6 +34,6 @@ def read_rope(source: str, config: Mapping[str, Any]) -> tuple[float, dict[str, 
     missing = [name for name in _NEEDS[kind] if not isinstance(settings.get(name), int | float)]
     if missing:
         raise CheckpointError(
-            f"{source}: rope type {kind} needs {', '.join(missing)}: not in config.json, or no number."
+            f"{source}: rope type {kind} needs numbers for {', '.join(missing)} in config.json. Fetch the model again."
         )
     return theta, {"rope_type": kind} | {name: settings[name] for name in _NEEDS[kind]}

@@ -70,7 +70,5 @@ def _files(directory: Path) -> list[Path]:
             f"{directory}: {len(found)} .safetensors files and no model.safetensors.index.json to say which belong."
         )
     pickled = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in directory.glob(pattern))
-    found_instead = f"found {', '.join(pickled)}; convert it to safetensors" if pickled else "copy the weights there"
-    raise CheckpointError(
-        f"{directory}: no .safetensors file, expected model.safetensors or an index; {found_instead}."
-    )
+    advice = f"Found {', '.join(pickled)}: convert it to safetensors." if pickled else "Copy the weights there."
+    raise CheckpointError(f"{directory}: no .safetensors file, expected model.safetensors or an index. {advice}")
