@@ -105,6 +105,7 @@ class Subscriber:
         self._next: dict[str, int] = {}  # topic -> number expected next; absent: whatever comes first
         self._settled: set[str] = set()  # topics past the joining phase, where a gap is news
         self._welcome_topic = b""
+        self._joined = False
         self._retired: deque[str] = deque(maxlen=16)  # boot ids of the past
         self._reports: deque[GapReport] = deque(maxlen=MAX_REPORTS)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -134,6 +135,11 @@ class Subscriber:
     def hwm(self) -> int:
         """Messages buffered on this side, as in force."""
         return self._socket.getsockopt(zmq.RCVHWM)  # type: ignore[return-value]
+
+    @property
+    def is_joined(self) -> bool:
+        """The engine has confirmed that all subscriptions are in force, for its present boot."""
+        return self._joined
 
     @property
     def age(self) -> float:
@@ -217,6 +223,7 @@ class Subscriber:
 
         It sorts last, too, which is the order in which the library repeats subscriptions after a reconnect.
         """
+        self._joined = False
         if self._welcome_topic:
             self._socket.setsockopt(zmq.UNSUBSCRIBE, self._welcome_topic)
         self._welcome_topic = f"{WELCOME}{uuid.uuid4().hex}".encode()
@@ -240,6 +247,7 @@ class Subscriber:
                 if self._is_current(welcome.boot_id, items):
                     self._reveal(welcome.last_seqs, items)
                     self._settled.update(self._topics)
+                    self._joined = True
                 return
             event = decode_event(message)
         except WireError as error:
@@ -268,6 +276,7 @@ class Subscriber:
         items.append(Restart(self.boot_id, boot_id))
         self.boot_id = boot_id
         self._settled.clear()
+        self._joined = False
         self._reports.clear()
         for topic in {*self._topics, *INTERNAL}:
             self._next[topic] = 1

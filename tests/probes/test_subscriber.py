@@ -164,6 +164,7 @@ def test_unrecoverable_loss_is_a_gap_and_an_alert(endpoints: Endpoints) -> None:
         Subscriber(endpoints, ["alert"]) as watcher,
         Subscriber(through, ["step"], who="the test") as subscriber,
     ):
+        poll_until(subscriber, lambda _: subscriber.is_joined)
         engine.publish_steps(3)
         items = poll_until(subscriber, has_step(3))
         engine.publish_steps(30)
@@ -325,6 +326,7 @@ def test_malformed_messages_are_said_and_skipped(endpoints: Endpoints) -> None:
         proxied(endpoints, decide) as through,
         Subscriber(through, ["step"]) as subscriber,
     ):
+        poll_until(subscriber, lambda _: subscriber.is_joined)  # so that nothing comes around the proxy, by replay
         engine.publish_steps(5)
         items = poll_until(subscriber, has_step(5))
     reasons = [item.reason for item in items if isinstance(item, Malformed)]
@@ -351,6 +353,7 @@ def test_newer_schema_still_decodes(endpoints: Endpoints) -> None:
         proxied(endpoints, decide) as through,
         Subscriber(through, ["step"]) as subscriber,
     ):
+        poll_until(subscriber, lambda _: subscriber.is_joined)
         engine.publish_steps(2, requests=7)
         items = poll_until(subscriber, has_step(2))
     assert [item.requests for item in items if isinstance(item, StepEvent)] == [7, 7]

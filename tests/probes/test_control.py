@@ -1,0 +1,204 @@
+"""Control over real sockets: answers, refusals and timeouts."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import Any
+
+import msgspec
+import pytest
+import zmq
+
+from probes.control import (
+    Applied,
+    ControlClient,
+    ControlError,
+    ControlTimeout,
+    GapReport,
+    Noted,
+    Refused,
+    Reply,
+    SetKnobs,
+    decode_reply,
+)
+from probes.control_desk import MAX_WAITING
+from probes.endpoints import Endpoints
+from probes.events import HelloEvent
+from tests.probes.fake_engine import DEADLINE_S, running
+
+
+def test_bus_answers_while_the_engine_is_in_a_long_step(endpoints: Endpoints) -> None:
+    """Hello, state and ping need no loop: nobody serves control here."""
+    with running(endpoints) as engine, ControlClient(endpoints) as client:
+        engine.bus.stage("run", 17)
+        assert client.ping() == "boot-1"
+        state = client.state()
+        assert (state.knobs["threshold"], state.knob_epoch, state.stage, state.step) == (4, 0, "run", 17)
+        engine.publish_steps(3)
+        hello = client.hello()
+        assert (hello.name, hello.last_seqs["step"]) == ("fake", 3)
+
+
+def test_two_clients_change_one_knob(endpoints: Endpoints) -> None:
+    """Compare-and-set: of two who saw the same value one wins, and the other is told what it is now."""
+    replies: list[Reply] = []
+    start = threading.Barrier(2)
+
+    def race(who: str, value: int) -> None:
+        with ControlClient(endpoints, who=who, timeout=DEADLINE_S) as client:
+            assert client.state().knobs["threshold"] == 4
+            start.wait(DEADLINE_S)
+            replies.append(client.set_knobs({"threshold": value}, expect={"threshold": 4}))
+
+    with running(endpoints) as engine:
+        threads = [threading.Thread(target=race, args=args) for args in (("ada", 8), ("bob", 16))]
+        for thread in threads:
+            thread.start()
+        engine.serve_control(2)
+        for thread in threads:
+            thread.join()
+    applied = [reply for reply in replies if isinstance(reply, Applied)]
+    refused = [reply for reply in replies if isinstance(reply, Refused)]
+    assert (len(applied), len(refused)) == (1, 1)
+    assert refused[0].code == "conflict"
+    assert refused[0].found == applied[0].new
+    assert engine.board.knob_epoch == 1
+
+
+def test_unanswered_change_times_out_with_advice(endpoints: Endpoints) -> None:
+    with running(endpoints), ControlClient(endpoints) as client:
+        before = time.monotonic()
+        with pytest.raises(ControlTimeout, match=r"within 0\.2 s: someone listens there.*`specwb get`"):
+            client.set_knobs({"threshold": 8}, timeout=0.2)
+        assert time.monotonic() - before < DEADLINE_S
+        assert client.ping() == "boot-1"  # the client is fit for use after it
+
+
+def test_dead_engines_socket_is_told_from_no_engine(endpoints: Endpoints) -> None:
+    with ControlClient(endpoints, timeout=0.1) as client:
+        with pytest.raises(ControlTimeout, match="there is no socket at that path"):
+            client.ping()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(endpoints.control.removeprefix("ipc://"))
+        with pytest.raises(ControlTimeout, match="nobody listens on that socket"):
+            client.ping()
+
+
+def test_change_that_timed_out_does_not_reach_the_next_engine(endpoints: Endpoints) -> None:
+    """A request that never left is thrown away with its socket."""
+    with ControlClient(endpoints) as client:
+        with pytest.raises(ControlTimeout):
+            client.set_knobs({"threshold": 99}, timeout=0.05)
+        with running(endpoints) as engine:
+            assert client.ping(timeout=DEADLINE_S) == "boot-1"
+            assert engine.bus.take_control() == []
+
+
+def test_too_many_waiting_changes_are_refused_as_busy(endpoints: Endpoints) -> None:
+    with running(endpoints) as engine, ControlClient(endpoints) as client:
+        assert client.ping()  # connected
+        for _ in range(MAX_WAITING):
+            assert client.notify(SetKnobs(changes={"threshold": 5}))
+        reply = client.set_knobs({"threshold": 6})
+        assert isinstance(reply, Refused)
+        assert reply.code == "busy"
+        assert len(engine.bus.take_control()) == MAX_WAITING
+
+
+def test_closing_engine_refuses_what_waits(endpoints: Endpoints) -> None:
+    replies: list[Reply] = []
+    with running(endpoints) as engine:
+
+        def ask() -> None:
+            with ControlClient(endpoints, timeout=DEADLINE_S) as client:
+                replies.append(client.set_knobs({"threshold": 5}))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        deadline = time.monotonic() + DEADLINE_S
+        while not engine.bus._desk._waiting:
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        engine.bus.close()
+        thread.join()
+    assert isinstance(replies[0], Refused)
+    assert replies[0].code == "closing"
+
+
+def raw_dealer(context: zmq.Context[zmq.Socket[bytes]], endpoints: Endpoints) -> zmq.Socket[bytes]:
+    dealer = context.socket(zmq.DEALER)
+    dealer.linger = 0
+    dealer.connect(endpoints.control)
+    return dealer
+
+
+@pytest.mark.parametrize(
+    ("payload", "words", "request_id"),
+    [
+        (b"", "", ""),
+        (b"\xc1\xff", "", ""),
+        (b'{"type": "ping"}', "Expected `object`", ""),
+        (msgspec.msgpack.encode({"type": "selfdestruct", "request_id": "q"}), "Invalid value 'selfdestruct'", "q"),
+        (msgspec.msgpack.encode({"type": "set_knobs", "request_id": "q"}), "missing required field `changes`", "q"),
+        (msgspec.msgpack.encode({"type": "set_knobs", "changes": [1], "request_id": "q"}), "Expected `object`", "q"),
+        (msgspec.msgpack.encode({"type": "ping", "request_id": 7}), "Expected `str`", ""),
+    ],
+)
+def test_malformed_request_is_refused_and_the_engine_goes_on(
+    endpoints: Endpoints, payload: bytes, words: str, request_id: str
+) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with running(endpoints):
+        with raw_dealer(context, endpoints) as dealer:
+            dealer.send(payload)
+            assert dealer.poll(int(DEADLINE_S * 1000))
+            reply = decode_reply(dealer.recv())
+        with ControlClient(endpoints) as client:
+            assert client.ping() == "boot-1"
+    context.destroy(linger=0)
+    assert isinstance(reply, Refused)
+    assert (reply.code, reply.request_id) == ("malformed", request_id)
+    assert words in reply.message
+
+
+def test_a_req_socket_and_unknown_fields_work_too(endpoints: Endpoints) -> None:
+    """A script of someone else's may use REQ, and a newer client may send more."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with running(endpoints), context.socket(zmq.REQ) as req:
+        req.linger = 0
+        req.connect(endpoints.control)
+        req.send(msgspec.msgpack.encode({"type": "ping", "request_id": "z", "mood": "good"}))
+        assert req.poll(int(DEADLINE_S * 1000))
+        assert msgspec.msgpack.decode(req.recv()) == {"type": "pong", "request_id": "z", "boot_id": "boot-1"}
+    context.destroy(linger=0)
+
+
+def test_failing_hook_is_an_answer(endpoints: Endpoints) -> None:
+    with running(endpoints) as engine, ControlClient(endpoints) as client:
+
+        def broken() -> HelloEvent:
+            raise RuntimeError("no model yet")
+
+        engine.bus._hello = broken
+        with pytest.raises(ControlError, match=r"refused \(internal\): RuntimeError: no model yet"):
+            client.hello()
+        assert client.ping() == "boot-1"
+
+
+def test_gap_report_is_noted(endpoints: Endpoints) -> None:
+    with running(endpoints), ControlClient(endpoints) as client:
+        assert isinstance(client.request(GapReport(topic="step", first=1, last=2, who="me")), Noted)
+
+
+@pytest.mark.parametrize("changes", [{"threshold": None}, {"threshold": {"deep": [1]}}, {"spec": b"on"}, {"": 1}])
+def test_wrong_types_come_back_as_refusals(endpoints: Endpoints, changes: dict[str, Any]) -> None:
+    with running(endpoints) as engine:
+        loop = threading.Thread(target=engine.serve_control, args=(1,))
+        loop.start()
+        with ControlClient(endpoints, timeout=DEADLINE_S) as client:
+            reply = client.set_knobs(changes)
+        loop.join()
+    assert isinstance(reply, Refused)
+    assert reply.code in ("bad_value", "unknown_knob")
