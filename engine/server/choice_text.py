@@ -41,8 +41,9 @@ class Piece:
 class ChoiceText:
     """Detokenizes one sequence as it comes; characters are never split between pieces."""
 
-    def __init__(self, tokenizer: Tokenizer, prompt_ids: list[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, prompt_ids: list[int], stop_token_ids: tuple[int, ...] = ()) -> None:
         self._tokenizer = tokenizer
+        self._natural_ends = frozenset(tokenizer.eos_token_ids) - frozenset(stop_token_ids)
         self._detokenizer = IncrementalDetokenizer(tokenizer, prompt_ids)
         self._chars = 0  # characters begun by the tokens so far
 
@@ -53,7 +54,8 @@ class ChoiceText:
             token_ids=output.token_ids,
             scored=self._score(output),
             finish_reason=output.finish_reason,
-            stop_reason=output.stop_reason,
+            # An end of text that nobody asked for by id is no reason worth naming; null is what clients expect.
+            stop_reason=None if output.stop_reason in self._natural_ends else output.stop_reason,
         )
 
     def _decode(self, output: Output) -> str:

@@ -107,7 +107,8 @@ class Run:
 
     def __init__(self, job: Job) -> None:
         sequences = len(job.prompts) * job.options.n
-        self.texts = [ChoiceText(job.tokenizer, job.prompt_of(sequence).ids) for sequence in range(sequences)]
+        stops = job.options.sampling.stop_token_ids
+        self.texts = [ChoiceText(job.tokenizer, job.prompt_of(sequence).ids, stops) for sequence in range(sequences)]
         self.usage = UsageCounter(job.prompt_tokens, sequences)
 
     async def pieces(self, outputs: AsyncIterator[tuple[int, Output]]) -> AsyncIterator[tuple[int, Piece]]:

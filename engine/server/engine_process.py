@@ -9,6 +9,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,7 +34,7 @@ class EngineProcess:
         self._relay = asyncio.create_task(self._relay_output())
 
     @classmethod
-    async def start(cls, command: list[str], config: Path, boot: Boot) -> EngineProcess:
+    async def start(cls, command: Sequence[str], config: Path, boot: Boot) -> EngineProcess:
         """Start a boot.
 
         Raises:

@@ -34,7 +34,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Without a heartbeat for this long the engine counts as stuck, and ``/health`` says 503."""
     stage_s: float = 120.0
     """A single stage of one step that takes this long counts as stuck, although the heart beats."""
-    engine_command: list[str] = [sys.executable, "-m", "engine.process"]
+    engine_command: tuple[str, ...] = (sys.executable, "-m", "engine.process")
     """How the engine process is started; a wrapper such as ``numactl`` goes in front."""
 
 

@@ -71,7 +71,7 @@ class ServerProcess:
         self._engine_config.chmod(0o600)
         self._state = EngineState(server.name, frozen_s=server.frozen_s, stage_limit_s=server.stage_s)
         self._client = EngineClient(config.engine.max_running + config.engine.max_queue)
-        self._service = Service(server, self._state, self._client)
+        self._service = Service(server, self._state, self._client, config.engine.model)
         self._supervisor = Supervisor(
             server,
             self._state,

@@ -20,8 +20,10 @@ ANY_MODEL = "default"
 class Service:
     """One per server process. The encoder comes once the tokenizer has loaded, beside the engine's own start."""
 
-    def __init__(self, config: ServerConfig, state: EngineState, client: EngineClient) -> None:
+    def __init__(self, config: ServerConfig, state: EngineState, client: EngineClient, started_with: str = "") -> None:
+        """``started_with``: the model as ``--model`` named it, which clients may say too."""
         self.config = config
+        self._started_with = started_with
         self.state = state
         self.client = client
         self.loaded: PromptEncoder | None = None
@@ -70,8 +72,8 @@ class Service:
             raise bad_field(error.field, str(error)) from None
 
     def check_model(self, name: str | None) -> None:
-        """Accept the served model's name, ``default`` and none at all."""
-        if name not in (None, ANY_MODEL, self.model_name):
+        """Accept the served model's name, what ``--model`` said, ``default`` and none at all."""
+        if name not in (None, ANY_MODEL, self.model_name, self._started_with):
             raise ApiError(
                 404,
                 f"model {name!r} is not served here; the served models are {self.model_name} (also as {ANY_MODEL})",

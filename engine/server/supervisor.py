@@ -21,10 +21,10 @@ from probes.endpoints import Endpoints
 
 MAX_DEATHS = 3
 """Deaths in a row without ever becoming ready, after which a restart would only loop."""
-BACKOFF_S = (0.0, 0.5, 2.0)
-"""Pause before the first, second … restart in a row; the last one repeats."""
+BACKOFF_S = (0.0, 0.0, 0.5, 2.0)
+"""Pause before a restart, by the number of quick deaths in a row; the last one repeats."""
 SETTLED_S = 30.0
-"""An engine that was ready this long and dies is restarted at once."""
+"""An engine that dies after being ready for less than this died quickly."""
 LAST_WORDS_S = 0.1
 """Time for messages of a process that has just exited to come through the pipe."""
 
@@ -77,7 +77,7 @@ class Supervisor:
         Raises:
             EngineFailed: it said that a restart cannot help, or it died too often before it was ready.
         """
-        failures = 0  # deaths in a row, counted for the pause between restarts
+        quick = 0  # quick deaths in a row
         unready = 0  # deaths in a row without ever becoming ready
         while not self._stopping.is_set():
             ending, ready_s = await self._one_boot()
@@ -85,7 +85,7 @@ class Supervisor:
                 return
             self._give_up_if_fatal(ending)
             unready = unready + 1 if ready_s is None else 0
-            failures = failures + 1 if ready_s is None or ready_s < SETTLED_S else 0
+            quick = quick + 1 if ready_s is None or ready_s < SETTLED_S else 0
             if unready >= MAX_DEATHS:
                 self._enter("failed", f"the engine process died {unready} times before it was ready")
                 raise EngineFailed(
@@ -94,7 +94,7 @@ class Supervisor:
             self._state.restarts += 1
             self._enter("restarting", f"the engine process ended ({ending}) and is being restarted")
             self._narrate(f"engine process ended ({ending}); restarting it")
-            pause = BACKOFF_S[min(failures, len(BACKOFF_S) - 1)]
+            pause = BACKOFF_S[min(quick, len(BACKOFF_S) - 1)]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
 
