@@ -21,7 +21,7 @@ PY := $(VENV)/bin/python
 
 # The stamp's name is a checksum of what an installation depends on, the folder included: a checkout that merely touches
 # a file installs nothing, a changed file or a moved tree does.
-STAMP := $(VENV)/installed-$(shell { cat pyproject.toml constraints.txt; pwd; } | cksum | cut -d' ' -f1)
+STAMP := $(VENV)/installed-$(shell { cat pyproject.toml constraints.txt; pwd -P; } | cksum | cut -d' ' -f1)
 
 # A PYTHON given by hand replaces a .venv that was made with another version.
 ifneq ($(origin PYTHON),file)

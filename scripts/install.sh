@@ -20,7 +20,12 @@ check_version() {
             "Name one that you have, like this: make PYTHON=python3.12 test"
 }
 
-if [[ -n $clear ]] || ! "$venv/bin/python" -c '' 2>/dev/null; then
+# The scripts in an environment name the folder that it was made in, so a moved one is of no use either.
+works() {
+    "$venv/bin/python" -c '' 2>/dev/null && grep -qsF "$(pwd -P)/$venv/bin/python" "$venv/bin/pip"
+}
+
+if [[ -n $clear ]] || ! works; then
     command -v "$python" >/dev/null || stop "there is no $python here." "$debian" \
         "Or name a Python 3.11, 3.12 or 3.13 that you have: make PYTHON=/path/to/python test"
     check_version "$python"

@@ -67,6 +67,11 @@ def test_touching_a_file_installs_nothing_but_changing_it_does(tree: Path) -> No
     assert installs(dry_run(tree, "test"))
 
 
+def test_a_moved_tree_is_installed_again(tree: Path) -> None:
+    pretend_installed(tree)
+    assert installs(dry_run(tree.rename(tree.with_name("moved")), "test"))
+
+
 def test_an_interpreter_named_by_hand_replaces_a_venv_of_another_version(tree: Path) -> None:
     pretend_installed(tree)
     assert not installs(dry_run(tree, "test", PYTHON=sys.executable))
