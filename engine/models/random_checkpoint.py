@@ -4,36 +4,21 @@ from __future__ import annotations
 
 import math
 
-import tokenizers
 import torch
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from torch import Tensor
 
 from engine.models import catalog
+from engine.models.byte_tokenizer import CHAT_TEMPLATE, EOS_ID, TINY_VOCAB, byte_tokenizer
 from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.models.tensor_check import Dims, draft_tensors, target_tensors
 from engine.text.chat_template import ChatTemplate
-from engine.text.tokenizer import Tokenizer, byte_level_alphabet
-
-EOS_ID = 2
-"""``<|im_end|>``."""
-
-_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-_PAIRS = (
-    "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic "
-    "ne ea ra ce li ch ll be ma si om ur ca el ta la ns di fo ho pe ec pr no"
-)
-_TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 
 _LOGIT_SPREAD = 2.5
 """Standard deviation of the logits: the likeliest token near 0.1 to 0.5, so that sampling is not trivial."""
 
 
-def tiny_shape(*, vocab_size: int = 320, num_layers: int = 4) -> LlamaShape:
+def tiny_shape(*, vocab_size: int = TINY_VOCAB, num_layers: int = 4) -> LlamaShape:
     """Hidden 64, 4 heads of 16 (2 for keys and values), embeddings not tied."""
     return LlamaShape(
         hidden_size=64,
@@ -64,7 +49,7 @@ def random_target(
         shape=shape,
         tensors=tensors,
         tokenizer=byte_tokenizer(shape.vocab_size, shape.eos_token_ids),
-        chat_template=ChatTemplate(_TEMPLATE),
+        chat_template=ChatTemplate(CHAT_TEMPLATE),
     )
 
 
@@ -112,24 +97,6 @@ def built_in_random_target(model: catalog.RandomModel) -> TargetCheckpoint:
 def built_in_random_draft(head: catalog.RandomHead, target: TargetCheckpoint) -> DraftCheckpoint:
     """A random head for whichever target it is asked for."""
     return random_draft(head.seed, target, name=head.name)
-
-
-def byte_tokenizer(vocab_size: int, eos_token_ids: tuple[int, ...] = (EOS_ID,)) -> Tokenizer:
-    """Byte-level BPE of at most ``vocab_size`` tokens: three special ones, the bytes (letters first), common pairs.
-
-    With fewer than 259 tokens some bytes have none, and encoding leaves them out.
-    """
-    stand_in = {byte: char for char, byte in byte_level_alphabet().items()}
-    letters = [byte for byte in range(256) if byte == ord(" ") or bytes([byte]).isalpha()]
-    letters_first = [*letters, *(byte for byte in range(256) if byte not in letters)]
-    tokens = [*_SPECIAL, *(stand_in[byte] for byte in letters_first)][:vocab_size]
-    merges = [(pair[0], pair[1]) for pair in _PAIRS.split()][: vocab_size - len(tokens)]
-    tokens += [left + right for left, right in merges]
-    backend = tokenizers.Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens([AddedToken(token, special=True) for token in _SPECIAL[:vocab_size]])
-    return Tokenizer(backend, eos_token_ids)
 
 
 def _random_weight(name: str, dims: Dims, generator: torch.Generator) -> Tensor:

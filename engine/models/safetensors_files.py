@@ -1,32 +1,14 @@
-"""Tensors and settings out of a directory in Hugging Face layout."""
+"""Tensors out of a directory in Hugging Face layout."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import safetensors
 import torch
 
+from engine.models.json_file import read_json
 from engine.models.tensor_check import CheckpointError
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Raises:
-        CheckpointError: when the file is not there, or holds no JSON object.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path.parent}: {path.name} is missing. Copy all files of the model there.") from error
-    except (ValueError, OSError) as error:
-        raise CheckpointError(f"{path}: cannot be read as JSON ({error}). Fetch it again.") from error
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path}: holds a {type(content).__name__}, expected a JSON object. Fetch it again.")
-    return content
 
 
 def read_tensors(directory: Path) -> dict[str, torch.Tensor]:

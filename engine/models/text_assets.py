@@ -1,4 +1,4 @@
-"""The text side of a model alone: tokenizer and chat template, without reading its weights."""
+"""The text side of a model alone: tokenizer and chat template, without its weights and without importing torch."""
 
 from __future__ import annotations
 
@@ -29,24 +29,36 @@ def load_text(name_or_dir: str) -> TextAssets:
     """
     built_in = catalog.TARGETS.get(name_or_dir)
     if isinstance(built_in, catalog.RandomModel):
-        return _from_target(name_or_dir)
+        return _tiny_text()
     path = built_in.path() if built_in is not None else Path(name_or_dir).expanduser()
-    if path.is_file() and path.suffix == ".gguf":
-        return _from_gguf(path)
-    return _from_target(name_or_dir)
-
-
-def _from_gguf(path: Path) -> TextAssets:
-    from engine.models import gguf_checkpoint as checkpoint
-    from engine.models.gguf_tokenizer import build_tokenizer
-
-    fields = checkpoint.Fields(path.name, checkpoint._Reader(path))
-    return TextAssets(tokenizer=build_tokenizer(fields), chat_template=checkpoint._chat_template(fields))
-
-
-def _from_target(name_or_dir: str) -> TextAssets:
-    """By way of the whole checkpoint; also what words the error for names and files that are not there."""
+    if path.is_file() and path.suffix == ".gguf" and (built_in is None or built_in.is_fetched):
+        return _gguf_text(path)
+    if path.is_dir():
+        return _hf_text(path)
+    # Not there or incomplete: the loader of the whole model has the words for it.
     from engine.models.checkpoint import load_target
 
     target = load_target(name_or_dir)
     return TextAssets(tokenizer=target.tokenizer, chat_template=target.chat_template)
+
+
+def _gguf_text(path: Path) -> TextAssets:
+    from engine.models.gguf_fields import Fields, read_chat_template, read_gguf
+    from engine.models.gguf_tokenizer import build_tokenizer
+
+    fields = Fields(path.name, read_gguf(path))
+    return TextAssets(tokenizer=build_tokenizer(fields), chat_template=read_chat_template(fields))
+
+
+def _hf_text(directory: Path) -> TextAssets:
+    from engine.models.hf_text import read_hf_text
+    from engine.models.json_file import read_json
+
+    text = read_hf_text(directory, read_json(directory / "config.json"))
+    return TextAssets(tokenizer=text.tokenizer, chat_template=text.chat_template)
+
+
+def _tiny_text() -> TextAssets:
+    from engine.models.byte_tokenizer import CHAT_TEMPLATE, TINY_VOCAB, byte_tokenizer
+
+    return TextAssets(tokenizer=byte_tokenizer(TINY_VOCAB), chat_template=ChatTemplate(CHAT_TEMPLATE))

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from engine.models.byte_tokenizer import byte_tokenizer
 from engine.models.checkpoint import CheckpointError, DraftCheckpoint, TargetCheckpoint, load_draft
-from engine.models.random_checkpoint import byte_tokenizer, random_draft, random_target, tiny_shape
+from engine.models.random_checkpoint import random_draft, random_target, tiny_shape
 from tests.engine.models.made_models import write_head, write_json
 
 
@@ -265,5 +266,5 @@ def test_the_head_that_ships_fits_the_default_model(default_target: TargetCheckp
 
 def test_b23_the_head_that_ships_is_refused_for_another_target(target: TargetCheckpoint) -> None:
     """B23, B94: the built-in head with a target it was not made for."""
-    with pytest.raises(CheckpointError, match="made for a vocabulary of 49152 .* the target random has 320"):
+    with pytest.raises(CheckpointError, match=r"made for a vocabulary of 49152 .* the target random has 320"):
         load_draft("smollm2-135m-eagle3", target)
