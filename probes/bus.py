@@ -53,6 +53,8 @@ REPLAY_BATCH_BYTES = 1 << 20
 CLOSE_LINGER_MS = 250
 """How long the last events may take to leave for subscribers that still read."""
 
+COMPLAIN_EVERY_S = 10.0
+
 _decode_replay = msgspec.msgpack.Decoder(ReplayRequest).decode
 _buses: weakref.WeakSet[Bus] = weakref.WeakSet()
 
@@ -109,6 +111,7 @@ class Bus:
         self._sockets: dict[Role, zmq.Socket[bytes]] = {}
         self._bound_files: dict[Path, int] = {}
         self._thread: threading.Thread | None = None
+        self._complained_at = -COMPLAIN_EVERY_S
         self._stop = False
         self._forked = False
         self.control_fd, self._control_write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -218,9 +221,9 @@ class Bus:
                         self._read_control()
                     if replay in ready:
                         self._read_replay()
-                except Exception:
-                    # A bug here must not take the engine's eyes away for good, nor fill its log.
-                    log.exception("bus %s: the publisher thread goes on after an error", self.name)
+                except Exception as error:
+                    # A bug here must not take the engine's eyes away for good.
+                    self._complain(f"the publisher thread goes on after {type(error).__name__}: {error}", error)
                     time.sleep(0.1)
             self._desk.close()
             deadline = time.monotonic() + 1.0
@@ -234,7 +237,12 @@ class Bus:
         """Number, encode, keep and send queued events."""
         events = self._sockets["events"]
         for topic, seq, event in self._outbox.take(SEND_BATCH):
-            payload = encode_event(event, seq)
+            try:
+                payload = encode_event(event, seq)
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                self._complain(f"event of topic {topic} cannot be encoded and is dropped: {error}")
+                self._outbox.spoil(topic, seq)
+                continue
             self._rings[topic].append(seq, payload)
             self._sent[topic] = seq
             events.send_multipart(pack(topic, seq, payload), zmq.NOBLOCK)
@@ -372,6 +380,13 @@ class Bus:
             next=following,
         )
         _send_to(socket, [*envelope, *_end(end)])
+
+    def _complain(self, message: str, error: BaseException | None = None) -> None:
+        """Log, but not so often as to fill the disk."""
+        now = time.monotonic()
+        if now - self._complained_at > COMPLAIN_EVERY_S:
+            self._complained_at = now
+            log.error("bus %s: %s", self.name, message, exc_info=error)
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 

@@ -59,9 +59,7 @@ class Outbox:
             seq = self._seqs.get(topic, 0) + 1
             self._seqs[topic] = seq
             if len(self._queue) >= (self._limit if topic in BULKY else 2 * self._limit):
-                self.dropped += 1
-                drops = self._drops.setdefault(topic, Drops(seq, 0))
-                drops.count += 1
+                self._count_drop(topic, seq)
                 return seq
             self._queue.append((topic, seq, event))
             if self._sleeping:
@@ -84,6 +82,11 @@ class Outbox:
         """Up to ``most`` queued events, oldest first."""
         with self._lock:
             return [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+
+    def spoil(self, topic: str, seq: int) -> None:
+        """Count an event that was taken and could not be sent."""
+        with self._lock:
+            self._count_drop(topic, seq)
 
     def take_drops(self) -> dict[str, Drops]:
         """Topic -> drops since the last call."""
@@ -114,6 +117,10 @@ class Outbox:
                 self._queue.clear()
                 os.close(self._read_fd)
                 os.close(self._write_fd)
+
+    def _count_drop(self, topic: str, seq: int) -> None:
+        self.dropped += 1
+        self._drops.setdefault(topic, Drops(seq, 0)).count += 1
 
     def _wake(self) -> None:
         self._sleeping = False

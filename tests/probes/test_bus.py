@@ -57,6 +57,22 @@ def test_late_reader_gets_the_hole_as_a_gap(endpoints: Endpoints) -> None:
     assert items[-1] == Gap("step", 11, 15, recovered=False)
 
 
+def test_event_that_cannot_be_encoded_costs_only_itself(endpoints: Endpoints, caplog: pytest.LogCaptureFixture) -> None:
+    """Somebody puts an object into an alert's data: the events beside it still arrive, and the hole is said."""
+    with running(endpoints) as engine, Subscriber(endpoints, ["step", "alert", "drop"]) as subscriber:
+        for data in ({"bad": object()}, {"good": 1}):
+            engine.bus.publish(
+                AlertEvent(boot_id="boot-1", step=1, t=0.0, code="invariant", level="info", message="", data=data)
+            )
+        engine.publish_steps(1)
+        items = poll_until(subscriber, lambda items: {StepEvent, DropEvent} <= {type(item) for item in items})
+    assert Gap("alert", 1, 1, recovered=False) in items
+    assert [item.data for item in items if isinstance(item, AlertEvent)] == [{"good": 1}]
+    drops = [item for item in items if isinstance(item, DropEvent)]
+    assert [(drop.topic, drop.first_seq, drop.count) for drop in drops] == [("alert", 1, 1)]
+    assert "event of topic alert cannot be encoded" in caplog.text
+
+
 def test_every_topic_has_numbers_of_its_own(endpoints: Endpoints) -> None:
     with running(endpoints) as engine, Subscriber(endpoints, ["step", "alert"]) as subscriber:
         for step in range(1, 4):
