@@ -42,7 +42,7 @@ class ScriptedEngine:
         self.boot = boot
         self.max_model_len = max_model_len
         self.deaf = deaf
-        context = zmq.Context.instance()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self.pull = context.socket(zmq.PULL)
         self.pull.connect(boot.to_engine)
         self.push = context.socket(zmq.PUSH)

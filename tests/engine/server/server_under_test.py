@@ -63,7 +63,7 @@ class ServerUnderTest:
 
     @property
     def record_path(self) -> Path:
-        return self.runtime / "specwb" / self.name / "engine.json"
+        return self.runtime / "specwb" / str(self.name) / "engine.json"
 
     @property
     def record(self) -> dict[str, Any]:

@@ -242,7 +242,8 @@ def test_prompt_ids_outside_the_vocabulary(http: httpx.Client) -> None:
 
 def test_empty_prompts(http: httpx.Client) -> None:
     """B74."""
-    for prompt in ("", [""], [], [[]]):
+    prompts: tuple[object, ...] = ("", [""], [], [[]])
+    for prompt in prompts:
         answer = http.post("/v1/completions", json={"prompt": prompt})
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == "prompt"

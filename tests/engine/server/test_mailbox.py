@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.ipc import Failed, Output, TokenLogprobs
+from engine.ipc import Failed, FinishReason, Output, TokenLogprobs
 from engine.server.mailbox import PENDING_LIMIT, Mailbox
 
 
@@ -44,7 +44,7 @@ def test_a_full_mailbox_joins_outputs_of_one_sequence() -> None:
     steps = PENDING_LIMIT * 10
     for number in range(steps):
         for index in (0, 1):
-            end = "stop" if number == steps - 1 else None
+            end: FinishReason | None = "stop" if number == steps - 1 else None
             mailbox.put(
                 index,
                 Output(
