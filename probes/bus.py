@@ -14,28 +14,21 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import asdict
 from types import TracebackType
 
 import msgspec
 import zmq
 
+from probes.bus_sockets import BusSockets, send_to
 from probes.clock import Clock, EventClock, SystemClock
-from probes.control import MAX_MESSAGE, Refused, Reply, encode
+from probes.control import Refused, Reply, encode
 from probes.control_desk import ControlDesk, PendingControl
-from probes.endpoints import EndpointError, Endpoints, Role, check_bindable, ipc_path
+from probes.endpoints import Endpoints
 from probes.events import TOPICS, AlertEvent, DropEvent, Event, HeartbeatEvent, HelloEvent
 from probes.outbox import Outbox
-from probes.ring import ReplayRing
-from probes.wire import (
-    END,
-    WELCOME,
-    ReplayEnd,
-    ReplayRequest,
-    Welcome,
-    encode_event,
-    pack,
-)
+from probes.replay_desk import ReplayDesk
+from probes.wire import WELCOME, Welcome, encode_event, pack
 from probes.wire import encode as encode_payload
 
 __all__ = ["Bus", "Endpoints", "PendingControl"]
@@ -45,17 +38,11 @@ log = logging.getLogger(__name__)
 SEND_BATCH = 256
 """Events sent before the thread looks at its other sockets."""
 
-REPLAY_BATCH = 500
-"""Messages of one answer to a replay request; the client asks again for the rest, at its own pace."""
-
-REPLAY_BATCH_BYTES = 1 << 20
-
 CLOSE_LINGER_MS = 250
 """How long the last events may take to leave for subscribers that still read."""
 
 COMPLAIN_EVERY_S = 10.0
 
-_decode_replay = msgspec.msgpack.Decoder(ReplayRequest).decode
 _buses: weakref.WeakSet[Bus] = weakref.WeakSet()
 
 
@@ -97,8 +84,7 @@ class Bus:
         self._clock = clock or SystemClock()
         self._event_clock = EventClock(self._clock)
         self._outbox = Outbox(outbox)
-        self._rings = {topic: ReplayRing(ring, ring_bytes) for topic in TOPICS}
-        self._sent: dict[str, int] = {}
+        self._replays = ReplayDesk(boot_id, max_events=ring, max_bytes=ring_bytes)
         self._prefixes: set[bytes] = set()
         self._wanted: frozenset[str] = frozenset()
         self._stage: tuple[str, int, float] = ("starting", 0, self._clock.monotonic())
@@ -107,9 +93,6 @@ class Bus:
         )
         self._replies: list[tuple[list[bytes], Reply]] = []
         self._replies_lock = threading.Lock()
-        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
-        self._sockets: dict[Role, zmq.Socket[bytes]] = {}
-        self._bound_files: dict[Path, int] = {}
         self._thread: threading.Thread | None = None
         self._complained_at = -COMPLAIN_EVERY_S
         self._stop = False
@@ -128,14 +111,17 @@ class Bus:
         """
         if self._thread is not None or self._stop:
             raise RuntimeError("a bus starts once; make another one")
+        sockets: BusSockets | None = None
         try:
-            self._bind()
+            sockets = BusSockets(self.endpoints, hwm=self._hwm)
             self.publish(self._hello_now())
         except BaseException:
-            self._close_sockets(linger_ms=0)
+            if sockets is not None:
+                sockets.close(linger_ms=0)
             self.close()
             raise
-        self._thread = threading.Thread(target=self._run, name=f"bus-{self.name}", daemon=True)
+        self.endpoints = sockets.endpoints
+        self._thread = threading.Thread(target=self._run, args=(sockets,), name=f"bus-{self.name}", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -198,10 +184,9 @@ class Bus:
 
     # -- the publisher thread ---------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        events, control, replay = self._sockets["events"], self._sockets["control"], self._sockets["replay"]
+    def _run(self, sockets: BusSockets) -> None:
         poller = zmq.Poller()
-        for readable in (events, control, replay, self._outbox.wake_fd):
+        for readable in (sockets.events, sockets.control, sockets.replay, self._outbox.wake_fd):
             poller.register(readable, zmq.POLLIN)
         next_beat = 0.0
         try:
@@ -211,16 +196,16 @@ class Bus:
                     if now >= next_beat:
                         self._beat()
                         next_beat = now + self._heartbeat_s
-                    self._drain()
+                    self._drain(sockets)
                     wait_ms = max(0, int((next_beat - time.monotonic()) * 1000) + 1) if self._outbox.sleep() else 0
                     ready = dict(poller.poll(wait_ms))
                     self._outbox.awake()
-                    if events in ready:
-                        self._read_subscriptions()
-                    if control in ready:
-                        self._read_control()
-                    if replay in ready:
-                        self._read_replay()
+                    if sockets.events in ready:
+                        self._read_subscriptions(sockets.events)
+                    if sockets.control in ready:
+                        self._read_control(sockets.control)
+                    if sockets.replay in ready:
+                        self._read_replay(sockets.replay)
                 except Exception as error:
                     # A bug here must not take the engine's eyes away for good.
                     self._complain(f"the publisher thread goes on after {type(error).__name__}: {error}", error)
@@ -228,14 +213,13 @@ class Bus:
             self._desk.close()
             deadline = time.monotonic() + 1.0
             while len(self._outbox) and time.monotonic() < deadline:
-                self._drain()
-            self._send_replies()
+                self._drain(sockets)
+            self._send_replies(sockets.control)
         finally:
-            self._close_sockets(CLOSE_LINGER_MS)
+            sockets.close(CLOSE_LINGER_MS)
 
-    def _drain(self) -> None:
-        """Number, encode, keep and send queued events."""
-        events = self._sockets["events"]
+    def _drain(self, sockets: BusSockets) -> None:
+        """Number, encode, keep and send queued events, and the replies that are due."""
         for topic, seq, event in self._outbox.take(SEND_BATCH):
             try:
                 payload = encode_event(event, seq)
@@ -243,9 +227,8 @@ class Bus:
                 self._complain(f"event of topic {topic} cannot be encoded and is dropped: {error}")
                 self._outbox.spoil(topic, seq)
                 continue
-            self._rings[topic].append(seq, payload)
-            self._sent[topic] = seq
-            events.send_multipart(pack(topic, seq, payload), zmq.NOBLOCK)
+            self._replays.keep(topic, seq, payload)
+            sockets.events.send_multipart(pack(topic, seq, payload), zmq.NOBLOCK)
         for topic, drops in self._outbox.take_drops().items():
             self._outbox.append(
                 DropEvent(
@@ -257,7 +240,7 @@ class Bus:
                     total=self._outbox.dropped,
                 )
             )
-        self._send_replies()
+        self._send_replies(sockets.control)
 
     def _beat(self) -> None:
         stage, seconds, step = self._where()
@@ -282,12 +265,11 @@ class Bus:
                     level="warning",
                     message=f"{loss.who or 'a subscriber'} lost {loss.lost} {loss.topic} events between "
                     f"{loss.first} and {loss.last}: it reads too slowly, or its buffers are too small",
-                    data=msgspec.structs.asdict(_LossData(loss.who, loss.topic, loss.first, loss.last, loss.lost)),
+                    data=asdict(loss),
                 )
             )
 
-    def _read_subscriptions(self) -> None:
-        socket = self._sockets["events"]
+    def _read_subscriptions(self, socket: zmq.Socket[bytes]) -> None:
         while True:
             try:
                 message = socket.recv_multipart(zmq.NOBLOCK)[0]
@@ -296,7 +278,7 @@ class Bus:
             prefix = message[1:]
             if message[:1] == b"\x01":
                 if prefix.startswith(WELCOME.encode()):
-                    self._welcome(prefix)
+                    self._welcome(socket, prefix)
                 else:
                     self._prefixes.add(prefix)
             elif message[:1] == b"\x00":
@@ -305,13 +287,12 @@ class Bus:
             topic for topic in TOPICS if any(topic.encode().startswith(prefix) for prefix in self._prefixes)
         )
 
-    def _welcome(self, topic: bytes) -> None:
+    def _welcome(self, socket: zmq.Socket[bytes], topic: bytes) -> None:
         """Tell one subscriber that this and its earlier subscriptions are in force, and what was sent before."""
-        welcome = encode_payload(Welcome(boot_id=self.boot_id, last_seqs=dict(self._sent)))
-        self._sockets["events"].send_multipart([topic, bytes(8), welcome], zmq.NOBLOCK)
+        welcome = encode_payload(Welcome(boot_id=self.boot_id, last_seqs=self._replays.last_sent))
+        socket.send_multipart([topic, bytes(8), welcome], zmq.NOBLOCK)
 
-    def _read_control(self) -> None:
-        socket = self._sockets["control"]
+    def _read_control(self, socket: zmq.Socket[bytes]) -> None:
         for _ in range(SEND_BATCH):
             try:
                 *envelope, payload = socket.recv_multipart(zmq.NOBLOCK)
@@ -328,7 +309,7 @@ class Bus:
 
         return send
 
-    def _send_replies(self) -> None:
+    def _send_replies(self, socket: zmq.Socket[bytes]) -> None:
         with self._replies_lock:
             replies, self._replies = self._replies, []
         for envelope, reply in replies:
@@ -336,50 +317,19 @@ class Bus:
                 payload = encode(reply)
             except (TypeError, ValueError, msgspec.MsgspecError) as error:
                 payload = encode(Refused(request_id=reply.request_id, code="internal", message=str(error)))
-            _send_to(self._sockets["control"], [*envelope, payload])
+            send_to(socket, [*envelope, payload])
 
-    def _read_replay(self) -> None:
-        socket = self._sockets["replay"]
+    def _read_replay(self, socket: zmq.Socket[bytes]) -> None:
         for _ in range(8):
             try:
                 *envelope, payload = socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            if envelope:
-                self._replay(envelope, payload)
-
-    def _replay(self, envelope: list[bytes], payload: bytes) -> None:
-        socket = self._sockets["replay"]
-        try:
-            request = _decode_replay(payload)
-            ring = self._rings[request.topic]
-        except (msgspec.MsgspecError, KeyError) as error:
-            why = f"unknown topic {error}" if isinstance(error, KeyError) else str(error)
-            _send_to(
-                socket,
-                [
-                    *envelope,
-                    *_end(
-                        ReplayEnd(
-                            boot_id=self.boot_id, topic="", first_available=0, last_available=0, next=0, error=why
-                        )
-                    ),
-                ],
-            )
-            return
-        last_sent = self._sent.get(request.topic, 0)
-        found, following = ring.read(request.first, request.last, REPLAY_BATCH, REPLAY_BATCH_BYTES)
-        for seq, item in found:
-            if not _send_to(socket, [*envelope, *pack(request.topic, seq, item)]):
-                return  # gone, or not reading: it will ask again
-        end = ReplayEnd(
-            boot_id=self.boot_id,
-            topic=request.topic,
-            first_available=last_sent + 1 if ring.first is None else ring.first,
-            last_available=last_sent,
-            next=following,
-        )
-        _send_to(socket, [*envelope, *_end(end)])
+            if not envelope:
+                continue
+            for frames in self._replays.answer(payload):
+                if not send_to(socket, [*envelope, *frames]):
+                    break  # gone, or not reading: it will ask again
 
     def _complain(self, message: str, error: BaseException | None = None) -> None:
         """Log, but not so often as to fill the disk."""
@@ -403,74 +353,9 @@ class Bus:
         if self._on_control is not None:
             self._on_control()
 
-    def _bind(self) -> None:
-        check_bindable(self.endpoints)
-        self._context = zmq.Context()
-        kinds: dict[Role, int] = {"events": zmq.XPUB, "control": zmq.ROUTER, "replay": zmq.ROUTER}
-        bound: dict[str, str] = {}
-        for role, endpoint in self.endpoints.items():
-            socket = self._context.socket(kinds[role])
-            self._sockets[role] = socket
-            socket.linger = 0
-            socket.setsockopt(zmq.SNDHWM, self._hwm if role == "events" else 2 * REPLAY_BATCH)
-            socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE)
-            socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-            socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10000)
-            if role == "events":
-                socket.setsockopt(zmq.XPUB_VERBOSE, 1)  # each subscriber's welcome, the second of two as well
-            else:
-                socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
-            try:
-                socket.bind(endpoint)
-            except zmq.ZMQError as error:
-                raise EndpointError(
-                    f"cannot bind endpoints.{role} to {endpoint}: {error.strerror}; choose another address, or "
-                    f"stop what uses it"
-                ) from error
-            bound[role] = socket.getsockopt_string(zmq.LAST_ENDPOINT)
-            path = ipc_path(endpoint)
-            if path is not None:
-                self._bound_files[path] = path.stat().st_ino
-        self.endpoints = Endpoints(**bound)
-
-    def _close_sockets(self, linger_ms: int) -> None:
-        for socket in self._sockets.values():
-            socket.close(linger=linger_ms)
-        if self._context is not None:
-            self._context.term()
-            self._context = None
-        for path, inode in self._bound_files.items():
-            with suppress(FileNotFoundError):
-                if path.stat().st_ino == inode:  # else a successor has bound the path since
-                    path.unlink()
-        self._bound_files.clear()
-
     def _after_fork_in_child(self) -> None:
         """The child owns neither the sockets nor the thread; it must not touch them, not even to close them."""
         self._forked = True
-
-
-class _LossData(msgspec.Struct, frozen=True):
-    who: str
-    topic: str
-    first: int
-    last: int
-    lost: int
-
-
-def _end(end: ReplayEnd) -> list[bytes]:
-    return [END.encode(), bytes(8), encode_payload(end)]
-
-
-def _send_to(router: zmq.Socket[bytes], frames: list[bytes]) -> bool:
-    """Send through a ROUTER; False when that peer is gone or does not read."""
-    try:
-        router.send_multipart(frames, zmq.NOBLOCK)
-    except zmq.ZMQError as error:
-        if error.errno in (zmq.EAGAIN, zmq.EHOSTUNREACH):
-            return False
-        raise
-    return True
 
 
 def _mark_forked() -> None:

@@ -68,6 +68,8 @@ class GapReport(msgspec.Struct, frozen=True, kw_only=True, tag="gap_report"):
     first: int
     last: int
     who: str = ""
+    boot_id: str = ""
+    """Of the events; a report that reaches a later boot is ignored. Empty: of the present one."""
 
 
 class Ping(msgspec.Struct, frozen=True, kw_only=True, tag="ping"):
@@ -232,9 +234,6 @@ class ControlClient:
         with self._lock:
             socket = self._connected()
             try:
-                # Only a completed connection takes the message, so this waits for one.
-                if not socket.poll(_ms_until(deadline), zmq.POLLOUT):
-                    raise ControlTimeout(self._diagnosis(limit))
                 socket.send(encode(request), zmq.NOBLOCK)
                 while socket.poll(_ms_until(deadline)):
                     reply = self._receive(socket)
@@ -247,7 +246,7 @@ class ControlClient:
                 raise
 
     def notify(self, request: Request) -> bool:
-        """Send without waiting for the reply; False when there is no connection at the moment."""
+        """Send without waiting for the reply, now or when there is a connection; False when too many wait for that."""
         if not request.request_id:
             request = msgspec.structs.replace(request, request_id=_new_id())
         with self._lock:
@@ -279,7 +278,7 @@ class ControlClient:
         if self._socket is None:
             socket = self._context.socket(zmq.DEALER)
             socket.linger = 0
-            socket.setsockopt(zmq.IMMEDIATE, 1)
+            # Not IMMEDIATE: with it the library throws away replies that were not read yet when the engine disconnects.
             socket.setsockopt(zmq.RECONNECT_IVL, 50)
             socket.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
             socket.setsockopt(zmq.HEARTBEAT_IVL, 1000)

@@ -151,6 +151,8 @@ class ControlDesk:
                 return Pong(request_id=request.request_id, boot_id=self._boot_id)
 
     def _note(self, report: GapReport) -> None:
+        if report.boot_id not in ("", self._boot_id):
+            return
         lost = max(0, report.last - report.first + 1)
         loss = self._losses.get((report.who, report.topic))
         if loss is not None:

@@ -31,12 +31,9 @@ class ReplayClient:
         with self._context.socket(zmq.DEALER) as socket:
             socket.linger = 0
             socket.setsockopt(zmq.RCVHWM, 2000)
-            socket.setsockopt(zmq.IMMEDIATE, 1)
             socket.setsockopt(zmq.RECONNECT_IVL, 50)
             socket.connect(self._endpoint)
             while first <= last:
-                if not socket.poll(int(self._patience * 1000), zmq.POLLOUT):
-                    break
                 socket.send(encode(ReplayRequest(topic=topic, first=first, last=last)), zmq.NOBLOCK)
                 end = self._receive(socket, topic, first, last, found)
                 if end is None or end.error:

@@ -332,7 +332,7 @@ class Subscriber:
     def _lose(self, topic: str, first: int, last: int, items: list[Received]) -> None:
         if topic in self._topics:
             items.append(Gap(topic, first, last, recovered=False))
-            self._reports.append(GapReport(topic=topic, first=first, last=last, who=self._who))
+            self._reports.append(GapReport(topic=topic, first=first, last=last, who=self._who, boot_id=self.boot_id))
 
     def _deliver(self, topic: str, event: Event, items: list[Received]) -> None:
         if isinstance(event, HelloEvent):

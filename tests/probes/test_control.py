@@ -25,8 +25,9 @@ from probes.control import (
 )
 from probes.control_desk import MAX_WAITING
 from probes.endpoints import Endpoints
-from probes.events import HelloEvent
-from tests.probes.fake_engine import DEADLINE_S, running
+from probes.events import AlertEvent, HelloEvent
+from probes.subscriber import Received, Subscriber
+from tests.probes.fake_engine import DEADLINE_S, poll_until, running
 
 
 def test_bus_answers_while_the_engine_is_in_a_long_step(endpoints: Endpoints) -> None:
@@ -187,9 +188,26 @@ def test_failing_hook_is_an_answer(endpoints: Endpoints) -> None:
         assert client.ping() == "boot-1"
 
 
-def test_gap_report_is_noted(endpoints: Endpoints) -> None:
-    with running(endpoints), ControlClient(endpoints) as client:
-        assert isinstance(client.request(GapReport(topic="step", first=1, last=2, who="me")), Noted)
+def test_gap_reports_are_summed_and_those_of_another_boot_ignored(endpoints: Endpoints) -> None:
+    with (
+        running(endpoints, heartbeat_s=0.2) as engine,
+        Subscriber(endpoints, ["alert"]) as subscriber,
+        ControlClient(endpoints) as client,
+    ):
+        for first, last, boot_id in ((50, 99, "boot-0"), (1, 2, ""), (10, 19, "boot-1")):
+            report = GapReport(topic="step", first=first, last=last, who="me", boot_id=boot_id)
+            assert isinstance(client.request(report), Noted)
+        items = poll_until(subscriber, lambda items: lost_in(items) >= 12)
+        assert engine.bus.dropped == 0
+    assert lost_in(items) == 12
+    alert = items[-1]
+    assert isinstance(alert, AlertEvent)
+    assert (alert.data["who"], alert.data["topic"], alert.data["last"]) == ("me", "step", 19)
+
+
+def lost_in(items: list[Received]) -> int:
+    """Events that the alerts say were lost; a heartbeat between two reports makes two alerts of them."""
+    return sum(item.data["lost"] for item in items if isinstance(item, AlertEvent))
 
 
 @pytest.mark.parametrize("changes", [{"threshold": None}, {"threshold": {"deep": [1]}}, {"spec": b"on"}, {"": 1}])
