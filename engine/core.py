@@ -7,34 +7,32 @@ sized from a decision that is already made.
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Sequence
 
 import torch
 
+from engine.acceptance import Accepted, accept
+from engine.admission import Admission, RequestRefusedError
 from engine.config import EngineConfig
 from engine.event_sink import EventSink, NoSink
-from engine.ipc import Failed, Output
+from engine.ipc import Failed, Output, TokenLogprobs
 from engine.kv.ledger import KvLedger, Reservation
 from engine.models.llama import LlamaModel
+from engine.reporter import Reporter
 from engine.request import Request
 from engine.runner import Runner, RunOutput
-from engine.sampler import draw, report_logprobs
-from engine.sampling_params import SamplingError, SamplingParams
+from engine.sampler import report_logprobs
+from engine.sampling_params import SamplingParams
 from engine.scheduler import Candidates, QueueFullError, Scheduler
 from engine.spec.choice import SpecChoice
-from engine.spec.draft_tree import DraftTrees
 from engine.spec.policy import ThresholdPolicy
 from engine.spec.proposer import Proposer
-from engine.spec.verify import Walk, walk_trees
 from engine.stage_clock import StageClock
-from engine.step_plan import DecodeRow, PlanMismatch, StepPlan, check_reservation
-from engine.step_tally import StepTally, add_by_position
-from engine.stop_conditions import StopConditions
+from engine.step_plan import PlanMismatch, StepPlan, check_reservation
+from engine.step_tally import StepTally
 from engine.text.tokenizer import Tokenizer
 from probes.control import Applied, Refused, SetKnobs
-from probes.events import AlertEvent, AlertLevel, KvUse, RequestEvent, RequestPhase, RequestRow
 from probes.knob_board import KnobBoard
 from probes.knobs import KnobError, Knobs
 
@@ -42,14 +40,6 @@ log = logging.getLogger(__name__)
 
 MAX_FAILED_STEPS = 3
 """Steps in a row that may fail before the engine gives up."""
-
-
-class RequestRefusedError(ValueError):
-    """A request that can never run. ``status`` and ``code`` are for the HTTP answer, ``field`` names the culprit."""
-
-    def __init__(self, message: str, *, status: int = 400, code: str = "invalid_request", field: str | None = None):
-        super().__init__(message)
-        self.status, self.code, self.field = status, code, field
 
 
 class EngineCore:
@@ -68,7 +58,6 @@ class EngineCore:
         self.model = model
         self.tokenizer = tokenizer
         self.boot_id = boot_id
-        self.sink: EventSink = sink or NoSink()
         self.max_model_len = min(config.max_model_len, model.shape.max_position)
         self.ledger = KvLedger(config.kv_tokens, config.page_size)
         self.proposer = make_proposer(self.ledger) if make_proposer is not None else None
@@ -80,14 +69,15 @@ class EngineCore:
             prefill_chunk=config.prefill_chunk,
         )
         self.policy = ThresholdPolicy()
+        sink = sink or NoSink()
+        self.reporter = Reporter(sink, boot_id, self.scheduler, self.ledger, self.proposer)
         self.check_knobs(config.knobs)
-        self.knobs = KnobBoard(
-            config.knobs, boot_id=boot_id, t=self.sink.t, publish=self.sink.publish, validate=self.check_knobs
-        )
+        self.knobs = KnobBoard(config.knobs, boot_id=boot_id, t=sink.t, publish=sink.publish, validate=self.check_knobs)
         self.step_number = 0  # of the newest step that ran
         self.after_reserve: Callable[[StepPlan], StepPlan] | None = None
         """Fault injection: tampers with the plan once slots are reserved, as engines do that decide too late."""
-        self._clock = StageClock(self.sink)
+        self._admission = Admission(model.shape, tokenizer, self.ledger, self.max_model_len)
+        self._clock = StageClock(sink)
         self._failed_steps = 0
         self._failures: list[Failed] = []
 
@@ -118,12 +108,12 @@ class EngineCore:
         Raises:
             RequestRefusedError: it can never run, or too many wait; nothing was queued.
         """
-        request = self._make_request(request_id, prompt_ids, sampling)
+        request = self._admission.make_request(request_id, prompt_ids, sampling)
         try:
             self.scheduler.add(request)
         except QueueFullError as error:
             raise RequestRefusedError(str(error), status=429, code="queue_full") from error
-        self._publish_request(request, "arrived")
+        self.reporter.request(request, "arrived", self.step_number)
         return request
 
     def abort(self, request_id: str) -> bool:
@@ -133,7 +123,7 @@ class EngineCore:
             return False
         request.finish_reason = "abort"
         self._retire(request)
-        self._publish_request(request, "aborted")
+        self.reporter.request(request, "aborted", self.step_number)
         return True
 
     def abort_all(self) -> list[str]:
@@ -147,58 +137,6 @@ class EngineCore:
         """Say that the loop waits for work."""
         self.policy.reset()
         self._clock.idle(self.step_number)
-
-    def kv_use(self) -> dict[str, KvUse]:
-        """Slots in use of both pools."""
-        use = {"target": KvUse(used=self.ledger.used, total=self.ledger.total)}
-        if self.proposer is not None:
-            use["draft"] = KvUse(used=self.proposer.used_slots(), total=self.ledger.total)
-        return use
-
-    def _make_request(self, request_id: str, prompt_ids: Sequence[int], sampling: SamplingParams) -> Request:
-        vocab = self.model.shape.vocab_size
-        try:
-            sampling.check(vocab)
-            eos = () if self.tokenizer is None else self.tokenizer.eos_token_ids
-            stops = StopConditions.of(sampling, eos or self.model.shape.eos_token_ids, self.tokenizer)
-        except SamplingError as error:
-            raise RequestRefusedError(str(error), field=error.field) from error
-        except ValueError as error:
-            raise RequestRefusedError(str(error), field="stop") from error
-        if not prompt_ids:
-            raise RequestRefusedError("the prompt is empty; expected at least one token", field="prompt")
-        wrong = [token for token in prompt_ids if not 0 <= token < vocab]
-        if wrong:
-            raise RequestRefusedError(
-                f"prompt: token id {wrong[0]} is outside the vocabulary of {vocab}", field="prompt"
-            )
-        room = self.max_model_len - len(prompt_ids)
-        if room < 1:
-            raise RequestRefusedError(
-                f"the prompt has {len(prompt_ids)} tokens and the context is {self.max_model_len}: no room for an "
-                "answer; shorten the prompt",
-                code="context_length_exceeded",
-                field="prompt",
-            )
-        seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
-        request = Request(
-            request_id=request_id,
-            prompt_len=len(prompt_ids),
-            ids=list(prompt_ids),
-            sampling=sampling,
-            seed=seed,
-            max_tokens=min(sampling.max_tokens, room),
-            stops=stops,
-            arrived=time.monotonic(),
-        )
-        if not self.ledger.fits_ever(request.worst_case):
-            raise RequestRefusedError(
-                f"prompt and max_tokens need {request.worst_case} KV slots and the pool has {self.ledger.total}; "
-                "lower max_tokens, shorten the prompt, or serve with more --kv-tokens",
-                code="kv_pool_too_small",
-                field="max_tokens",
-            )
-        return request
 
     # -- the step ---------------------------------------------------------------------------------------------------
 
@@ -216,18 +154,20 @@ class EngineCore:
             return []
         self.step_number = number
         outputs: list[Output | Failed] = []
-        plan: StepPlan | None = None
+        victims = [*candidates.decodes, *(chunk.request for chunk in candidates.prefills)]
         try:
-            plan, reservation, replanned = self._prepare(number, candidates)
-            if plan is not None and reservation is not None:
-                outputs.extend(self._execute(plan, reservation, replanned))
-                self._failed_steps = 0
+            prepared = self._prepare(number, candidates)
+            if prepared is not None:
+                plan, reservation, tally = prepared
+                victims = plan.requests
+                outputs.extend(self._execute(plan, reservation, tally))
+            self._failed_steps = 0
         except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
             log.exception("step %d failed", number)
             self._failed_steps += 1
-            victims = plan.requests if plan is not None else [*candidates.decodes, *self._in_prefill()]
-            self._alert("step_failed", "error", f"step {number} failed: {error}", {"requests": len(victims)})
-            self._fail(victims, "step_failed", f"the engine's step {number} failed: {error}")
+            message = f"step {number} failed: {error}"
+            self.reporter.alert("step_failed", "error", message, number, {"requests": len(victims)})
+            self._fail(victims, "step_failed", message)
             if self._failed_steps >= MAX_FAILED_STEPS:
                 raise RuntimeError(f"{self._failed_steps} steps in a row failed, the last with: {error}") from error
         outputs.extend(self._failures)
@@ -236,45 +176,27 @@ class EngineCore:
             self.check_invariants()
         return outputs
 
-    def _in_prefill(self) -> list[Request]:
-        return [request for request in self.scheduler.running if request.in_prefill]
-
-    def _prepare(
-        self, number: int, candidates: Candidates
-    ) -> tuple[StepPlan | None, Reservation | None, bool]:
-        """Decide, plan and reserve; a mismatch is rolled back and planned once more, a second one fails its requests."""
+    def _prepare(self, number: int, candidates: Candidates) -> tuple[StepPlan, Reservation, StepTally] | None:
+        """Decide, plan, reserve. A mismatch is rolled back and planned once more; a second one fails its requests."""
         for attempt in (1, 2):
             self._clock.begin("decide", number)
             choice = self._decide(candidates.decodes)
             self._clock.begin("plan", number)
             plan = self.scheduler.plan(number, choice, candidates)
             self._clock.begin("reserve", number)
-            reservation = self.ledger.reserve(plan.rows)
             reserved_rows = plan.rows
-            if self.after_reserve is not None:
-                plan = self.after_reserve(plan)
+            reservation = self.ledger.reserve(reserved_rows)
             try:
+                if self.after_reserve is not None:
+                    plan = self.after_reserve(plan)
                 check_reservation(plan, reservation)
+                return plan, reservation, StepTally(replanned=attempt == 2)
             except PlanMismatch as mismatch:
                 self.ledger.roll_back(reserved_rows)
-                again = "it is planned once more" if attempt == 1 else "its requests fail"
-                self._alert(
-                    "plan_mismatch",
-                    "error",
-                    f"step {number}: {mismatch}; {again}",
-                    {
-                        "expected": mismatch.expected,
-                        "expected_by": mismatch.expected_by,
-                        "found": mismatch.found,
-                        "found_by": mismatch.found_by,
-                        "attempt": attempt,
-                    },
-                )
+                self._alert_mismatch(number, mismatch, attempt)
                 if attempt == 2:
                     self._fail(plan.requests, "plan_mismatch", str(mismatch))
-            else:
-                return plan, reservation, attempt == 2
-        return None, None, True
+        return None
 
     def _decide(self, decodes: list[Request]) -> SpecChoice:
         def room(width: int) -> str | None:
@@ -284,144 +206,68 @@ class EngineCore:
                 if not request.stays_plain and request.remaining > 1
             )
             free = self.ledger.allocator.free_pages
-            return None if need <= free else f"verifying {width} tokens a request needs {need} more KV pages, {free} free"
+            return (
+                None if need <= free else f"verifying {width} tokens a request needs {need} more KV pages, {free} free"
+            )
 
-        return self.policy.decide(
-            self.knobs.knobs, self.knobs.knob_epoch, len(decodes), self.proposer is not None, room
-        )
+        has_draft = self.proposer is not None
+        return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, len(decodes), has_draft, room)
 
-    def _execute(self, plan: StepPlan, reservation: Reservation, replanned: bool) -> list[Output]:
-        tally = StepTally(replanned=replanned)
+    def _execute(self, plan: StepPlan, reservation: Reservation, tally: StepTally) -> list[Output]:
+        clock, number = self._clock, plan.step
         trees = None
         drafted = [row.request for row in plan.decodes if row.width > 1]
         if drafted and self.proposer is not None:
-            self._clock.begin("draft", plan.step)
+            clock.begin("draft", number)
             trees = self.proposer.propose(drafted, plan.choice)
-        self._clock.begin("run", plan.step)
+        clock.begin("run", number)
         ran = self.runner.run(plan, reservation, trees)
         tally.slots_written, tally.shapes = ran.slots_written, ran.shapes
         if ran.slots_written != reservation.slots:
             raise PlanMismatch(
                 "slots written", reservation.slots, reservation.set_by, ran.slots_written, "engine.kv.pool:KvPool.write"
             )
-        self._clock.begin("accept", plan.step)
-        outputs = self._accept(plan, reservation, trees, ran, tally)
-        self._clock.begin("sync", plan.step)
+        clock.begin("accept", number)
+        outputs = []
+        for entry in accept(plan, reservation, trees, ran, self.runner.pool):
+            output = self._commit(entry, ran, tally)
+            if entry.walk.tokens:
+                outputs.append(output)
+        clock.begin("sync", number)
         if self.proposer is not None:
             self.proposer.settle(self.knobs.knobs.draft_sync)
-        self._clock.begin("publish", plan.step)
-        self._publish_step(plan, reservation, tally)
+        clock.begin("publish", number)
+        self.reporter.step(plan, reservation, tally, self.knobs.knob_epoch, clock)
         return outputs
 
-    def _accept(
-        self, plan: StepPlan, reservation: Reservation, trees: DraftTrees | None, ran: RunOutput, tally: StepTally
-    ) -> list[Output]:
-        """Draw tokens, keep the accepted path's KV, free the rest, and end what is finished."""
-        walks = self._walk(plan, trees, ran)
-        self._keep_paths(plan, reservation, ran, walks)
-        outputs = []
-        tree = 0
-        for index, row in enumerate(plan.decodes):
-            walk, offset = walks[index], ran.offsets[index]
-            if row.width > 1 and trees is not None:
-                tally.count_walk(walk, trees)
-                self._count_verify(row, walk)
-                tree += 1
-            outputs.append(self._commit(row.request, offset, walk, offset, ran, tally, row.width))
-        logit_row = sum(row.width for row in plan.decodes)
-        for index, chunk in enumerate(plan.prefills, start=len(plan.decodes)):
-            nodes = list(range(chunk.length))
-            walk = Walk(nodes, [])
-            if chunk.is_last:
-                walk = Walk(nodes, self._draw_last(chunk.request, ran.logits[logit_row : logit_row + 1]))
-            output = self._commit(chunk.request, ran.offsets[index], walk, logit_row, ran, tally, 0)
-            logit_row += chunk.is_last
-            if walk.tokens:
-                outputs.append(output)
-        return outputs
-
-    def _walk(self, plan: StepPlan, trees: DraftTrees | None, ran: RunOutput) -> list[Walk]:
-        """What each decode request accepted; a plain row is a tree of its root only."""
-        if not plan.decodes:
-            return []
-        requests = [row.request for row in plan.decodes]
-        width = max(row.width for row in plan.decodes)
-        tokens = torch.full((len(requests), width), -1)
-        parents = torch.full((len(requests), width), 0)
-        parents[:, 0] = -1
-        drafted = torch.tensor([row.width > 1 for row in plan.decodes])
-        if trees is not None:
-            tokens[drafted], parents[drafted] = trees.tokens, trees.parents
-        offsets = torch.tensor(ran.offsets[: len(requests)])
-
-        def draw_at(nodes: torch.Tensor, alive: list[int], depth: int) -> torch.Tensor:
-            logits = ran.logits[offsets[alive] + nodes]
-            who = [requests[i] for i in alive]
-            positions = [len(request.ids) + depth for request in who]
-            return draw(logits, [r.sampling for r in who], [r.seed for r in who], positions)
-
-        return walk_trees(DraftTrees(tokens, parents), draw_at)
-
-    def _draw_last(self, request: Request, logits: torch.Tensor) -> list[int]:
-        tokens: list[int] = draw(logits, [request.sampling], [request.seed], [len(request.ids)]).tolist()
-        return tokens
-
-    def _keep_paths(
-        self, plan: StepPlan, reservation: Reservation, ran: RunOutput, walks: list[Walk]
-    ) -> None:
-        """Gather the KV of the accepted paths to the front of their reservations, for all requests at once."""
-        sources, targets = [], []
-        for index, walk in enumerate(walks):
-            offset = ran.offsets[index]
-            for place, node in enumerate(walk.nodes):
-                if node != place:
-                    sources.append(offset + node)
-                    targets.append(offset + place)
-        if sources:
-            loc = reservation.out_cache_loc
-            self.runner.pool.move(loc[torch.tensor(sources)], loc[torch.tensor(targets)])
-
-    def _count_verify(self, row: DecodeRow, walk: Walk) -> None:
-        request = row.request
-        request.verify_steps += 1
-        request.proposed += row.width - 1
-        request.correct_drafts += walk.correct_drafts
-        add_by_position(request.correct_by_position, walk.correct_drafts)
-
-    def _commit(
-        self, request: Request, offset: int, walk: Walk, logit_row: int, ran: RunOutput, tally: StepTally, width: int
-    ) -> Output:
-        """Commit a walk: KV, tokens, stops, the draft's share. ``width`` 0: a prefill chunk."""
-        kept = len(walk.nodes)
-        tally.slots_freed += self.ledger.commit(request.request_id, kept)
-        request.committed += kept
+    def _commit(self, entry: Accepted, ran: RunOutput, tally: StepTally) -> Output:
+        """Commit what a request accepted: its KV, its tokens up to a stop, the draft's share; retire it at its end."""
+        request, walk = entry.request, entry.walk
+        if entry.width > 1:
+            tally.count_walk(request, walk, entry.width)
+        tally.slots_freed += self.ledger.commit(request.request_id, len(walk.nodes))
+        request.committed += len(walk.nodes)
         cut = request.stops.cut(walk.tokens, request.remaining)
         tokens = walk.tokens[: cut.emitted]
         tally.emitted += cut.emitted
         tally.discarded += len(walk.tokens) - cut.emitted
-        first = not request.output_len and bool(tokens)
         request.ids.extend(tokens)
-        if first:
-            request.first_token_at = time.monotonic()
         request.finish_reason, request.stop_reason = cut.finish_reason, cut.stop_reason
-        self._feed_draft(request, offset, walk, ran, width)
-        if width and self.sink.wants("rows"):
-            tally.rows.append(self._row(request, walk, width, tokens))
-        logprobs = None
-        if request.sampling.logprobs is not None and tokens:
-            nodes = walk.nodes[: len(tokens)] if width else [0]
-            rows = torch.tensor([logit_row + node for node in nodes])
-            logprobs = report_logprobs(ran.logits[rows], tokens, request.sampling.logprobs)
-        if first:
-            self._publish_request(request, "first_token")
+        self._feed_draft(entry, ran)
+        if entry.width and self.reporter.sink.wants("rows"):
+            lag = self.proposer.lag(request.request_id) if self.proposer else 0
+            tally.add_row(entry, tokens, lag, self.config.publish_tokens)
+        if tokens and request.first_token_at is None:
+            request.first_token_at = time.monotonic()
+            self.reporter.request(request, "first_token", self.step_number)
         if request.is_finished:
             tally.slots_freed += self._retire(request)
             tally.finished += 1
-            self._publish_request(request, "finished")
+            self.reporter.request(request, "finished", self.step_number)
         return Output(
             request_id=request.request_id,
             token_ids=tokens,
-            logprobs=logprobs,
+            logprobs=_logprobs(entry, ran, tokens),
             text=cut.text,
             finish_reason=request.finish_reason,
             stop_reason=request.stop_reason,
@@ -431,21 +277,20 @@ class EngineCore:
             correct_drafts=request.correct_drafts,
         )
 
-    def _feed_draft(self, request: Request, offset: int, walk: Walk, ran: RunOutput, width: int) -> None:
+    def _feed_draft(self, entry: Accepted, ran: RunOutput) -> None:
         """Hand the hidden states of the committed tokens to the proposer, unless the request gave up drafting."""
+        request, nodes = entry.request, entry.walk.nodes
         if self.proposer is None or request.is_finished or request.stays_plain:
             return
-        if width == 1 and self.knobs.knobs.draft_sync == "sticky":
+        if entry.width == 1 and self.knobs.knobs.draft_sync == "sticky":
             request.stays_plain = True
             self.proposer.forget(request.request_id)
             return
         aux = None
         if ran.aux is not None:
-            first = offset
-            if walk.nodes == list(range(len(walk.nodes))):
-                aux = ran.aux[first : first + len(walk.nodes)]
-            else:
-                aux = ran.aux[torch.tensor([first + node for node in walk.nodes])]
+            in_order = nodes[-1] == len(nodes) - 1
+            rows = slice(entry.row, entry.row + len(nodes)) if in_order else torch.tensor(nodes) + entry.row
+            aux = ran.aux[rows]
         self.proposer.observe(request, aux)
 
     def _retire(self, request: Request) -> int:
@@ -462,87 +307,26 @@ class EngineCore:
             request.finish_reason = "error"
             self._retire(request)
             self._failures.append(Failed(request_id=request.request_id, status=500, code=code, message=message))
-            self._publish_request(request, "aborted", error=message)
+            self.reporter.request(request, "aborted", self.step_number, error=message)
 
-    # -- telling -----------------------------------------------------------------------------------------------------
-
-    def _publish_step(self, plan: StepPlan, reservation: Reservation, tally: StepTally) -> None:
-        proposer, sink = self.proposer, self.sink
-        running = self.scheduler.running
-        sink.publish(
-            tally.to_event(
-                plan,
-                reservation,
-                boot_id=self.boot_id,
-                t=sink.t(),
-                scheduler=self.scheduler.name,
-                algorithm=proposer.name if proposer else "",
-                knob_epoch=self.knobs.knob_epoch,
-                queue=len(self.scheduler.waiting),
-                draft_lag=sum(proposer.lag(r.request_id) for r in running) if proposer else 0,
-                draft_debt_bytes=proposer.debt_bytes() if proposer else 0,
-                kv=self.kv_use(),
-                cpu_us=self._clock.stages_us(),
-                round_us=self._clock.round_us,
-                simulated=False,
-            )
-        )
-        if tally.rows:
-            from probes.events import RowsEvent
-
-            sink.publish(RowsEvent(boot_id=self.boot_id, step=plan.step, t=sink.t(), rows=tally.rows))
-
-    def _row(self, request: Request, walk: Walk, width: int, tokens: list[int]) -> RequestRow:
-        return RequestRow(
-            request_id=request.request_id,
-            width=width,
-            committed=request.committed,
-            emitted=len(tokens),
-            correct=walk.correct_drafts if width > 1 else None,
-            draft_lag=self.proposer.lag(request.request_id) if self.proposer else 0,
-            token_ids=tokens if self.config.publish_tokens else None,
-        )
-
-    def _publish_request(self, request: Request, phase: RequestPhase, error: str | None = None) -> None:
-        now = time.monotonic()
-        first = request.first_token_at
-        self.sink.publish(
-            RequestEvent(
-                boot_id=self.boot_id,
-                step=self.step_number,
-                t=self.sink.t(),
-                request_id=request.request_id,
-                phase=phase,
-                prompt_tokens=request.prompt_len,
-                output_tokens=request.output_len,
-                max_tokens=request.max_tokens,
-                finish_reason=request.finish_reason,
-                verify_steps=request.verify_steps,
-                correct_drafts=request.correct_drafts,
-                proposed=request.proposed,
-                accept_length=request.accept_length,
-                ttft_ms=None if first is None else (first - request.arrived) * 1e3,
-                e2e_ms=(now - request.arrived) * 1e3 if request.is_finished else None,
-                error=error,
-            )
-        )
-
-    def _alert(self, code: str, level: AlertLevel, message: str, data: dict[str, object]) -> None:
-        log.log(logging.ERROR if level == "error" else logging.WARNING, "%s: %s", code, message)
-        self.sink.publish(
-            AlertEvent(
-                boot_id=self.boot_id,
-                step=self.step_number,
-                t=self.sink.t(),
-                code=code,
-                level=level,
-                message=message,
-                data=data,
-            )
+    def _alert_mismatch(self, number: int, mismatch: PlanMismatch, attempt: int) -> None:
+        then = "it is planned once more" if attempt == 1 else "its requests fail"
+        self.reporter.alert(
+            "plan_mismatch",
+            "error",
+            f"step {number}: {mismatch}; {then}",
+            number,
+            {
+                "expected": mismatch.expected,
+                "expected_by": mismatch.expected_by,
+                "found": mismatch.found,
+                "found_by": mismatch.found_by,
+                "attempt": attempt,
+            },
         )
 
     def check_invariants(self) -> None:
-        """Slots in use = committed lengths; the draft is never ahead of the target, and level with it but for its lag.
+        """Slots in use = committed lengths; every committed position is in the draft's KV or waits for it.
 
         Raises:
             AssertionError: naming both numbers.
@@ -550,14 +334,20 @@ class EngineCore:
         running = self.scheduler.running
         self.ledger.check({request.request_id: request.committed for request in running})
         for request in running:
-            known = self.ledger.committed(request.request_id)
-            assert known == request.committed, f"{request.request_id}: {known} slots, {request.committed} committed"
             if not request.in_prefill:
                 assert len(request.ids) == request.committed + 1, (
                     f"{request.request_id}: {len(request.ids)} tokens, {request.committed} of them with KV"
                 )
-        if self.proposer is not None and not any(request.stays_plain for request in running):
-            drafted = self.proposer.used_slots() + sum(self.proposer.lag(r.request_id) for r in running)
-            target = self.ledger.used
-            if self.proposer.aux_layers:
-                assert drafted == target, f"the draft knows {drafted} positions, the target committed {target}"
+        if self.proposer is not None and self.proposer.aux_layers:
+            known = self.proposer.used_slots() + sum(self.proposer.lag(r.request_id) for r in running)
+            committed = sum(r.committed for r in running if not r.stays_plain)
+            assert known == committed, f"the draft knows {known} positions, the target committed {committed}"
+
+
+def _logprobs(entry: Accepted, ran: RunOutput, tokens: list[int]) -> list[TokenLogprobs] | None:
+    """Log probabilities of the emitted tokens, when the request asked: each from the node it was drawn at."""
+    count = entry.request.sampling.logprobs
+    if count is None or not tokens:
+        return None
+    nodes = entry.walk.nodes[: len(tokens)] if entry.width else [0]
+    return report_logprobs(ran.logits[torch.tensor(nodes) + entry.logit_row], tokens, count)

@@ -52,8 +52,8 @@ def inverse_cdf(probs: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
     """
     cdf = probs.cumsum(dim=-1)
     # scaled by the last value, so that rounding of the sum cannot put u beyond the end
-    return torch.searchsorted(cdf, (uniforms * cdf[:, -1])[:, None], right=True).squeeze(1).clamp_max_(
-        probs.shape[1] - 1
+    return (
+        torch.searchsorted(cdf, (uniforms * cdf[:, -1])[:, None], right=True).squeeze(1).clamp_max_(probs.shape[1] - 1)
     )
 
 
@@ -69,7 +69,9 @@ def draw(
     if sampled:
         rows = torch.tensor(sampled)
         uniforms = torch.from_numpy(
-            keyed_uniform(np.array([seeds[i] % 2**64 for i in sampled], dtype=np.uint64), [positions[i] for i in sampled])
+            keyed_uniform(
+                np.array([seeds[i] % 2**64 for i in sampled], dtype=np.uint64), [positions[i] for i in sampled]
+            )
         )
         probs = probabilities(logits[rows], [params[i] for i in sampled])
         tokens[rows] = inverse_cdf(probs, uniforms)

@@ -48,7 +48,9 @@ class Scheduler:
             QueueFullError: too many wait already.
         """
         if len(self.waiting) >= self._max_queue:
-            raise QueueFullError(f"{len(self.waiting)} requests wait already (limit {self._max_queue}); try again later")
+            raise QueueFullError(
+                f"{len(self.waiting)} requests wait already (limit {self._max_queue}); try again later"
+            )
         self.waiting.append(request)
 
     def find(self, request_id: str) -> Request | None:

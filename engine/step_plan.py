@@ -12,7 +12,7 @@ from engine.spec.choice import SpecChoice
 from probes.events import Mode
 
 
-class PlanMismatch(RuntimeError):  # noqa: N818 - the product's own word for it, in docs and on the bus
+class PlanMismatch(RuntimeError):
     """Two stages disagree on a count of the step. Found before any kernel ran."""
 
     def __init__(self, quantity: str, expected: int, expected_by: str, found: int, found_by: str) -> None:
@@ -107,9 +107,7 @@ def width_of(request: Request, choice: SpecChoice) -> int:
     return choice.draft_tokens if choice.speculate else 1
 
 
-def make_plan(
-    step: int, choice: SpecChoice, decodes: Sequence[Request], prefills: Sequence[PrefillChunk]
-) -> StepPlan:
+def make_plan(step: int, choice: SpecChoice, decodes: Sequence[Request], prefills: Sequence[PrefillChunk]) -> StepPlan:
     """Plan a step. Prefill chunks share a step with one-wide decodes, never with verification."""
     rows = tuple(DecodeRow(request, width_of(request, choice)) for request in decodes)
     return StepPlan(step, choice, rows, tuple(prefills))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.acceptance import Accepted
 from engine.kv.ledger import Reservation
-from engine.spec.draft_tree import DraftTrees
+from engine.request import Request
 from engine.spec.verify import Walk
 from engine.step_plan import StepPlan
 from probes.events import KvUse, RequestRow, SpecInfo, StepEvent, StepShapes
@@ -28,12 +29,28 @@ class StepTally:
     replanned: bool = False
     rows: list[RequestRow] = field(default_factory=list)
 
-    def count_walk(self, walk: Walk, trees: DraftTrees) -> None:
-        """One request's verify."""
+    def count_walk(self, request: Request, walk: Walk, width: int) -> None:
+        """One request's verify, for the step and for the request."""
+        for counts in (self, request):
+            counts.proposed += width - 1
+            counts.correct_drafts += walk.correct_drafts
+            add_by_position(counts.correct_by_position, walk.correct_drafts)
         self.verified += 1
-        self.proposed += trees.width - 1
-        self.correct_drafts += walk.correct_drafts
-        add_by_position(self.correct_by_position, walk.correct_drafts)
+        request.verify_steps += 1
+
+    def add_row(self, entry: Accepted, tokens: list[int], draft_lag: int, publish_tokens: bool) -> None:
+        """A decode request's row, for the rows topic."""
+        self.rows.append(
+            RequestRow(
+                request_id=entry.request.request_id,
+                width=entry.width,
+                committed=entry.request.committed,
+                emitted=len(tokens),
+                correct=entry.walk.correct_drafts if entry.width > 1 else None,
+                draft_lag=draft_lag,
+                token_ids=tokens if publish_tokens else None,
+            )
+        )
 
     def to_event(
         self,
@@ -51,7 +68,6 @@ class StepTally:
         kv: dict[str, KvUse],
         cpu_us: dict[str, int],
         round_us: int,
-        simulated: bool,
     ) -> StepEvent:
         """The step's event; ``seq`` is the publisher's to set."""
         choice = plan.choice
@@ -94,7 +110,6 @@ class StepTally:
             cpu_us=cpu_us,
             round_us=round_us,
             finished=self.finished,
-            simulated=simulated,
             replanned=self.replanned,
             trace={
                 "decision": f"{choice.reason}: engine.spec.policy:ThresholdPolicy.decide",

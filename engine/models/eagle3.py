@@ -103,9 +103,7 @@ class Eagle3Head:
         """K and V of committed positions. positions, loc int64 [N]."""
         pool.write(0, loc, self._keys_values(inputs, positions))
 
-    def forward(
-        self, inputs: HeadInput, positions: torch.Tensor, attention: AttentionPlan, pool: KvPool
-    ) -> HeadOutput:
+    def forward(self, inputs: HeadInput, positions: torch.Tensor, attention: AttentionPlan, pool: KvPool) -> HeadOutput:
         """The layer at committed positions whose K and V are written: one row a request."""
         q = self._queries(inputs, positions)
         return self._finish(inputs, attention.run(0, q, pool))
@@ -126,7 +124,8 @@ class Eagle3Head:
         shape, batch = self.shape, len(prefixes)
         kv = self._keys_values(inputs, positions)
         cache.append(kv.unflatten(0, (batch, -1)), shape.num_kv_heads)
-        assert cache.keys is not None and cache.values is not None
+        assert cache.keys is not None
+        assert cache.values is not None
         q = self._queries(inputs, positions).unflatten(0, (batch, -1))  # [B, m, heads, head_dim]
         group = shape.num_heads // shape.num_kv_heads
         outs = []

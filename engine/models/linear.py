@@ -84,10 +84,10 @@ def make_linear(weight: torch.Tensor, arithmetic: Arithmetic) -> Linear:
             warnings.simplefilter("ignore")
             packed = torch.ops.quantized.linear_prepack_fp16(weight.float().contiguous(), None)
         product = torch.ops.quantized.linear_dynamic_fp16
-        return lambda x: product(x, packed)  # type: ignore[no-any-return]
+        return lambda x: product(x, packed)
     if arithmetic.name == "float32" and torch.backends.mkldnn.is_available():
         reordered = torch.ops.mkldnn._reorder_linear_weight(weight.float().contiguous(), 16)
         pointwise = torch.ops.mkldnn._linear_pointwise
-        return lambda x: pointwise(x, reordered, None, "none", [], "")  # type: ignore[no-any-return]
+        return lambda x: pointwise(x, reordered, None, "none", [], "")
     dense = weight.to(arithmetic.activations).contiguous()
     return lambda x: F.linear(x, dense)

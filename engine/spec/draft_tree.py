@@ -50,7 +50,7 @@ def chain(tokens: torch.Tensor) -> DraftTrees:
 def select_best(
     scores: torch.Tensor, tokens: torch.Tensor, parents: torch.Tensor, roots: torch.Tensor, draft_tokens: int
 ) -> DraftTrees:
-    """The verify tree: the ``draft_tokens - 1`` best candidates of a pool, and the root (EAGLE-2, arXiv 2406.16858, 4.2).
+    """The verify tree: the ``draft_tokens - 1`` best candidates of a pool, and the root (EAGLE-2, arXiv 2406.16858).
 
     scores, tokens, parents [B, pool]: cumulative log probability, target token id, index of the parent *in the pool*
     (-1: the root); a parent stands before its children. roots int64 [B].

@@ -13,7 +13,7 @@ from engine.request import Request
 from engine.spec.choice import SpecChoice
 from engine.spec.draft_sync import DraftKv, DraftState
 from engine.spec.draft_tree import DraftTrees, select_best
-from probes.knobs import DraftSync, Knobs, KnobError
+from probes.knobs import DraftSync, KnobError, Knobs
 
 
 class Eagle3Proposer:
@@ -33,7 +33,7 @@ class Eagle3Proposer:
     def check(self, knobs: Knobs) -> None:
         if knobs.topk > self.head.shape.draft_vocab_size:
             raise KnobError(
-                f"topk={knobs.topk} is more than the draft's vocabulary of {self.head.shape.draft_vocab_size}; lower topk"
+                f"topk={knobs.topk} is more than the draft's vocabulary, {self.head.shape.draft_vocab_size}; lower topk"
             )
 
     def observe(self, request: Request, aux: torch.Tensor | None) -> None:
@@ -74,15 +74,11 @@ class Eagle3Proposer:
         newest = [state.newest for state in states if state.newest is not None]
         inputs = self.head.read(torch.tensor([state.request.ids[state.written] for state in states]), torch.cat(newest))
         positions = torch.tensor([state.written - 1 for state in states])
-        segments = [
-            Segment(self._ledger.slots_of(state.request.request_id), state.written - 1, 1) for state in states
-        ]
+        segments = [Segment(self._ledger.slots_of(state.request.request_id), state.written - 1, 1) for state in states]
         plan = AttentionPlan(segments, self.kv.pool, self.head.shape.num_heads)
         return self.head.forward(inputs, positions, plan, self.kv.pool)
 
-    def _grow(
-        self, states: list[DraftState], first: HeadOutput, roots: torch.Tensor, choice: SpecChoice
-    ) -> DraftTrees:
+    def _grow(self, states: list[DraftState], first: HeadOutput, roots: torch.Tensor, choice: SpecChoice) -> DraftTrees:
         """Keep the best ``topk`` of the frontier's candidates at each depth; the pool holds every candidate."""
         batch, k = len(states), choice.topk
         top = first.logprobs.topk(k, dim=-1)

@@ -1,0 +1,124 @@
+"""Who the engine is and what really runs in it: the hello event."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from engine.assembly import Assembly
+from engine.attention.dense import AttentionPlan
+from engine.kv.ledger import KvLedger
+from engine.self_check import SelfCheck
+from engine.spec.draft_sync import LAZY_ROWS
+from probes.events import HelloEvent
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+_SYNC_WORDS = {
+    "lazy": f"up to {LAZY_ROWS} rows a request wait, written when full or when speculation resumes",
+    "eager": "written in every step",
+    "sticky": "not kept: a request that fell back to plain stays plain",
+}
+
+
+def engine_version() -> str:
+    """Version of the installed package."""
+    try:
+        return version("specwb")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def defined_at(thing: type | object) -> str:
+    """``module:Class (file:line)`` of a class, or of an object's class."""
+    cls = thing if isinstance(thing, type) else type(thing)
+    path = Path(inspect.getsourcefile(cls) or "?").resolve()
+    shown = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path
+    return f"{shown}:{inspect.getsourcelines(cls)[1]}"
+
+
+def _entry(value: str, thing: type | object, why: str) -> dict[str, str]:
+    return {"value": value, "defined": defined_at(thing), "why": why}
+
+
+def what_runs(assembly: Assembly) -> dict[str, Any]:
+    """Role -> {value, defined, why}: what ``specwb which`` prints."""
+    core, config = assembly.core, assembly.config
+    knobs = core.knobs.knobs
+    proposer = core.proposer
+    if proposer is not None:
+        algorithm = _entry(proposer.name, proposer, f"draft model {config.draft_model} is loaded")
+    else:
+        algorithm = {"value": "none", "defined": "", "why": "no draft model is loaded: every step is plain"}
+    return {
+        "worker": _entry(type(core).__name__, core, "the only worker: all schedulers drive the same stages"),
+        "scheduler": _entry(core.scheduler.name, core.scheduler, "the CPU waits for each step's result"),
+        "algorithm": algorithm,
+        "policy": _entry(
+            core.policy.name,
+            core.policy,
+            f"spec={knobs.spec}, threshold {knobs.threshold}, resumes at {knobs.resume_at}",
+        ),
+        "attention": _entry(
+            "torch (dense views)",
+            AttentionPlan,
+            f"--attention {config.attention} on {config.device}: SDPA over page runs",
+        ),
+        "draft_sync": _entry(knobs.draft_sync, proposer or core, _SYNC_WORDS[knobs.draft_sync])
+        if proposer is not None
+        else {"value": "none", "defined": "", "why": "no draft model is loaded"},
+        "kv": _entry(
+            f"{core.ledger.total} slots in pages of {core.ledger.page_size}",
+            KvLedger,
+            "one page table for target and draft; a request is admitted when its worst case fits",
+        ),
+        "arithmetic": _entry(assembly.arithmetic.name, assembly.arithmetic, assembly.arithmetic.why),
+    }
+
+
+def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -> HelloEvent:
+    """The hello event of an engine as it is now."""
+    core, target, draft = assembly.core, assembly.target, assembly.draft
+    parameters = sum(tensor.numel() for tensor in target.tensors.values())
+    config = msgspec.to_builtins(assembly.config)
+    config.pop("knobs")
+    return HelloEvent(
+        boot_id=core.boot_id,
+        t=t,
+        name=name,
+        engine_version=engine_version(),
+        pid=os.getpid(),
+        model={
+            "name": target.name,
+            "architecture": "llama",
+            "parameters": parameters,
+            "dtype": assembly.arithmetic.name,
+            "weights": assembly.arithmetic.weights,
+            "half_precision": assembly.arithmetic.half_precision,
+            "device": config["device"],
+            "threads": torch.get_num_threads(),
+            "context_length": core.max_model_len,
+            "source": target.source,
+        },
+        draft=None
+        if draft is None
+        else {
+            "name": draft.name,
+            "algorithm": "eagle3",
+            "draft_vocab_size": draft.shape.draft_vocab_size,
+            "aux_layers": list(draft.shape.aux_layers),
+            "source": draft.source,
+            "self_check_accept_length": check.accept_length if check is not None else None,
+        },
+        config=config,
+        knobs=core.knobs.as_dict(),
+        knob_epoch=core.knobs.knob_epoch,
+        step=core.step_number,
+        which=what_runs(assembly),
+    )

@@ -1,0 +1,104 @@
+"""What the engine says on the bus: steps, requests, alerts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from engine.event_sink import EventSink
+from engine.kv.ledger import KvLedger, Reservation
+from engine.request import Request
+from engine.scheduler import Scheduler
+from engine.spec.proposer import Proposer
+from engine.stage_clock import StageClock
+from engine.step_plan import StepPlan
+from engine.step_tally import StepTally
+from probes.events import AlertEvent, AlertLevel, KvUse, RequestEvent, RequestPhase, RowsEvent
+
+log = logging.getLogger(__name__)
+
+
+class Reporter:
+    """Makes events from the engine's state and hands them to the sink. Never blocks, never computes on tensors."""
+
+    def __init__(
+        self, sink: EventSink, boot_id: str, scheduler: Scheduler, ledger: KvLedger, proposer: Proposer | None
+    ) -> None:
+        self.sink = sink
+        self._boot_id = boot_id
+        self._scheduler = scheduler
+        self._ledger = ledger
+        self._proposer = proposer
+
+    def kv_use(self) -> dict[str, KvUse]:
+        """Slots in use of both pools."""
+        use = {"target": KvUse(used=self._ledger.used, total=self._ledger.total)}
+        if self._proposer is not None:
+            use["draft"] = KvUse(used=self._proposer.used_slots(), total=self._ledger.total)
+        return use
+
+    def step(
+        self, plan: StepPlan, reservation: Reservation, tally: StepTally, knob_epoch: int, clock: StageClock
+    ) -> None:
+        """The step's event, and its rows when somebody asked for them."""
+        proposer, sink = self._proposer, self.sink
+        running = self._scheduler.running
+        sink.publish(
+            tally.to_event(
+                plan,
+                reservation,
+                boot_id=self._boot_id,
+                t=sink.t(),
+                scheduler=self._scheduler.name,
+                algorithm=proposer.name if proposer else "",
+                knob_epoch=knob_epoch,
+                queue=len(self._scheduler.waiting),
+                draft_lag=sum(proposer.lag(r.request_id) for r in running) if proposer else 0,
+                draft_debt_bytes=proposer.debt_bytes() if proposer else 0,
+                kv=self.kv_use(),
+                cpu_us=clock.stages_us(),
+                round_us=clock.round_us,
+            )
+        )
+        if tally.rows:
+            sink.publish(RowsEvent(boot_id=self._boot_id, step=plan.step, t=sink.t(), rows=tally.rows))
+
+    def request(self, request: Request, phase: RequestPhase, step: int, error: str | None = None) -> None:
+        """A request changed phase."""
+        first = request.first_token_at
+        self.sink.publish(
+            RequestEvent(
+                boot_id=self._boot_id,
+                step=step,
+                t=self.sink.t(),
+                request_id=request.request_id,
+                phase=phase,
+                prompt_tokens=request.prompt_len,
+                output_tokens=request.output_len,
+                max_tokens=request.max_tokens,
+                finish_reason=request.finish_reason,
+                verify_steps=request.verify_steps,
+                correct_drafts=request.correct_drafts,
+                proposed=request.proposed,
+                accept_length=request.accept_length,
+                ttft_ms=None if first is None else (first - request.arrived) * 1e3,
+                e2e_ms=(time.monotonic() - request.arrived) * 1e3 if request.is_finished else None,
+                error=error,
+            )
+        )
+
+    def alert(self, code: str, level: AlertLevel, message: str, step: int, data: dict[str, Any] | None = None) -> None:
+        """Something an operator should look at; also logged."""
+        log.log(logging.ERROR if level == "error" else logging.WARNING, "%s: %s", code, message)
+        self.sink.publish(
+            AlertEvent(
+                boot_id=self._boot_id,
+                step=step,
+                t=self.sink.t(),
+                code=code,
+                level=level,
+                message=message,
+                data=data or {},
+            )
+        )
