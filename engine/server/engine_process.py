@@ -16,7 +16,7 @@ import msgspec
 
 from engine.boot import Boot
 
-TAIL_LINES = 40
+TAIL_LINES = 12
 """Last lines of the engine's narration that are kept for the message of its death."""
 LINE_BYTES = 1 << 16
 

@@ -64,6 +64,7 @@ class EngineState:
             "boot_id": self.boot_id,
             "model": self.ready.model_name if self.ready else None,
             "restarts": self.restarts,
+            "warnings": self.ready.warnings if self.ready else [],
             "stage": self.stage or None,
             "stage_s": round(self.stage_s, 3),
             "state_s": round(time.monotonic() - self.since, 3),

@@ -16,7 +16,10 @@ SHOWN_CHARS = 60
 
 def shown(value: object) -> str:
     """A value for an error message, in JSON's own words, cut to a readable length."""
-    text = msgspec.json.encode(value).decode()
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (OverflowError, ValueError):
+        return "a number of more than 64 bits"
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
@@ -89,5 +92,5 @@ class Fields:
 
 
 def is_integer(value: object) -> bool:
-    """JSON's whole numbers; bool is a subclass of int in Python, not in JSON."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """JSON's whole numbers, of at most 64 bits; bool is a subclass of int in Python, not in JSON."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**64

@@ -33,7 +33,7 @@ class PromptEncoder:
         self.chat_template = chat_template
 
     async def encode(
-        self, prompt: Prompt, max_model_len: int, vocab_size: int, *, add_bos: bool = True
+        self, prompt: Prompt, max_model_len: int, vocab_size: int, *, add_bos: bool = True, param: str = "prompt"
     ) -> EncodedPrompt:
         """Token ids of a prompt.
 
@@ -57,7 +57,7 @@ class PromptEncoder:
                 f"the prompt has {len(ids)} tokens and the context is {max_model_len} tokens, prompt and answer "
                 f"together; send at most {max_model_len - 1} prompt tokens, or serve with a larger --max-model-len",
                 code="context_length_exceeded",
-                param="prompt" if text is None or add_bos else "messages",
+                param=param,
             )
         return EncodedPrompt(ids=ids, room=room, text=text)
 
@@ -75,7 +75,7 @@ class PromptEncoder:
             text = self.chat_template.render(messages)
         except ChatTemplateError as error:
             raise ApiError(400, str(error), code="invalid_value", param="messages") from None
-        return await self.encode(text, max_model_len, vocab_size, add_bos=False)
+        return await self.encode(text, max_model_len, vocab_size, add_bos=False, param="messages")
 
     async def _tokenize(self, text: str, add_bos: bool) -> list[int]:
         if len(text) <= INLINE_CHARS:

@@ -189,8 +189,6 @@ class Supervisor:
         self._ready_at = asyncio.get_running_loop().time()
         self._state.now_ready(ready)
         self._client.connect(link.send)
-        for warning in ready.warnings:
-            self._narrate(f"warning: {warning}")
         self._on_change()
 
     def _enter(self, phase: Phase, detail: str) -> None:

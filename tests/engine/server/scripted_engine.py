@@ -2,7 +2,8 @@
 
 A prompt is a JSON list of actions, done in order:
 
-- ``{"encode": "…", "finish": "stop", "verify_steps": 1, "correct": 2}``: an Output with the tokens of this text;
+- ``{"encode": "…", "finish": "stop", "verify_steps": 1, "correct": 2}``: an Output with the tokens of this text
+  (``"times": 9``: as often);
 - ``{"fail": 500, "code": "…", "message": "…", "field": "…"}``: a Failed;
 - ``{"await_abort": true}``: wait until the request is aborted;
 - ``{"exit": 3}``: the process dies, having printed a last line to stderr;
@@ -105,7 +106,8 @@ class ScriptedEngine:
                     )
                 )
                 return
-            self.output(request_id, action)
+            for _ in range(action.get("times", 1)):
+                self.output(request_id, action)
 
     def output(self, request_id: str, action: dict[str, Any]) -> None:
         submit = self.submits[request_id]
@@ -153,6 +155,12 @@ class ScriptedEngine:
             time.sleep(0.2)
 
 
+def leave_with_parent() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", required=True)
@@ -162,7 +170,7 @@ def main() -> None:
     parser.add_argument("--max-model-len", type=int, default=2048)
     options = parser.parse_args()
     boot = msgspec.json.decode(options.endpoints, type=Boot)
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    threading.Thread(target=leave_with_parent, daemon=True).start()
     if options.start == "die":
         print("scripted engine: cannot find its feet", file=sys.stderr, flush=True)
         sys.exit(7)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
 
+from engine.sampling_params import SamplingError
 from engine.server.api_error import ApiError
 from engine.server.fields import Fields
 from engine.server.openai_protocol import COMPLETION_MAX_TOKENS, parse_chat, parse_completion
@@ -228,3 +230,21 @@ def test_error_body_is_openais() -> None:
     body = json.loads(json.dumps(refused(parse_chat, {**CHAT, "n": 0}).body()))
     assert set(body["error"]) == {"message", "type", "param", "code"}
     assert body["error"]["type"] == "invalid_request_error"
+
+
+WEIRD: list[Any] = [
+    *(0, -1, 1.5, 10**30, 10**400, True, "", "AI", "\x00", [], [[]], [None], [10**400], {}, {"a": None}, [{}]),
+    *([{"role": "user"}], [{"role": "user", "content": [{"type": "text"}]}], {"include_usage": 1}, [-1], "9" * 9999),
+]
+
+
+@pytest.mark.parametrize("value", WEIRD, ids=range(len(WEIRD)))
+def test_no_value_of_any_field_is_worse_than_a_400(value: Any) -> None:
+    """B76: every field with every kind of value, two at a time: read, or a 400; and what was read can be checked."""
+    names = [*COMMON, *NEUTRAL, "prompt", "messages", "echo", "best_of", "max_completion_tokens", "top_logprobs"]
+    for parse, body in ((parse_chat, CHAT), (parse_completion, COMPLETION)):
+        for name in names:
+            for extra in ({}, {"stream": True}, {"logprobs": value}, {"n": 8, "seed": value}):
+                with contextlib.suppress(ApiError, SamplingError):
+                    call = parse(Fields({**body, **extra, name: value}))
+                    call.options.sampling_for(5, 7).check(320)

@@ -9,6 +9,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from engine.server.exit_status import ExitStatus
@@ -60,6 +61,24 @@ def test_an_engine_that_does_not_leave_is_killed(tmp_path: Path) -> None:
         assert server.stop() == 0
         assert "did not leave within 0.2 s" in server.log.read_text()
         assert not is_alive(engine, None)
+
+
+def test_a_client_that_never_reads_holds_nobody_up(tmp_path: Path) -> None:
+    """Its buffers fill, others are served meanwhile, and the server still ends."""
+    flood = json.dumps([{"encode": "abcdefgh" * 16, "times": 8000}, {"await_abort": True}])
+    body = json.dumps({"prompt": flood, "stream": True, "return_token_ids": True}).encode()
+    with ServerUnderTest(tmp_path, [], drain_s=0.2) as server, server.client() as http:
+        server.wait_ready()
+        port = httpx.URL(server.url).port or 0
+        with socket.socket() as stalled:
+            stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stalled.connect(("127.0.0.1", port))
+            stalled.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n")
+            stalled.sendall(b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body)
+            assert stalled.recv(12) == b"HTTP/1.1 200"
+            done = {"prompt": json.dumps([{"encode": "b", "finish": "stop"}])}
+            assert http.post("/v1/completions", json=done).json()["choices"][0]["text"] == "b"
+            assert server.stop() == 0
 
 
 def test_a_killed_server_takes_its_engine_along(tmp_path: Path) -> None:
