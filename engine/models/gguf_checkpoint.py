@@ -48,13 +48,13 @@ def load_gguf(path: Path, *, name: str) -> TargetCheckpoint:
     if architecture != "llama":
         raise CheckpointError(f"{source}: architecture {architecture}, expected llama. Other architectures do not run.")
     stored = {_canonical(tensor.name): tensor for tensor in reader.tensors}
-    shape = _shape(fields, tied="lm_head.weight" not in stored)
+    tokenizer = build_tokenizer(fields)
+    shape = _shape(fields, tokenizer.eos_token_ids, tied="lm_head.weight" not in stored)
     expected = target_tensors(shape)
     check_names(source, stored, expected)
     dims = {key: tuple(int(n) for n in reversed(tensor.shape)) for key, tensor in stored.items()}
     check_dims(source, dims, expected, "The file contradicts its own metadata: fetch it again.")
     tensors = {key: torch.from_numpy(_dequantize(stored[key], key, shape)) for key in expected}
-    tokenizer = build_tokenizer(fields)
     if tokenizer.vocab_size > shape.vocab_size:
         raise CheckpointError(
             f"{source}: tokenizer.ggml.tokens has {tokenizer.vocab_size} tokens, token_embd.weight {shape.vocab_size} "
@@ -80,7 +80,7 @@ def _canonical(gguf_name: str) -> str:
     return gguf_name
 
 
-def _shape(fields: Fields, *, tied: bool) -> LlamaShape:
+def _shape(fields: Fields, eos: tuple[int, ...], *, tied: bool) -> LlamaShape:
     hidden = fields.number("llama.embedding_length")
     heads = fields.number("llama.attention.head_count")
     head_dim = int(fields.get("llama.attention.key_length", fields.get("llama.rope.dimension_count", hidden // heads)))
@@ -98,7 +98,7 @@ def _shape(fields: Fields, *, tied: bool) -> LlamaShape:
         rope_scaling=_rope_scaling(fields),
         max_position=fields.number("llama.context_length"),
         tie_embeddings=tied,
-        eos_token_ids=_eos(fields),
+        eos_token_ids=eos,
     )
 
 
@@ -112,12 +112,6 @@ def _rope_scaling(fields: Fields) -> dict[str, Any] | None:
         f"{fields.source}: llama.rope.scaling.type is {kind}, expected none or linear. "
         "Use the model's safetensors directory, or another model."
     )
-
-
-def _eos(fields: Fields) -> tuple[int, ...]:
-    """Ids that end an answer: end of text, and of a turn where the file names one apart."""
-    keys = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")
-    return tuple(dict.fromkeys(int(value) for key in keys if (value := fields.get(key)) is not None))
 
 
 def _dequantize(tensor: gguf.ReaderTensor, key: str, shape: LlamaShape) -> npt.NDArray[np.float32]:

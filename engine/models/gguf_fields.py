@@ -25,7 +25,7 @@ def read_gguf(path: Path) -> gguf.GGUFReader:
     """
     try:
         return _Reader(path)
-    except (ValueError, KeyError, IndexError, OverflowError) as error:
+    except (ValueError, KeyError, IndexError, OverflowError, struct.error) as error:
         raise CheckpointError(f"{path.name}: not a GGUF file that can be read ({error}). Fetch it again.") from error
 
 
@@ -39,7 +39,12 @@ class Fields:
     def get(self, key: str, default: Any = None) -> Any:
         """A scalar or a list; ``default`` where the field is absent."""
         field = self._fields.get(key)
-        return default if field is None else field.contents()
+        if field is None:
+            return default
+        try:
+            return field.contents()
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{self.source}: field {key} is no text ({error}). Fetch the file again.") from error
 
     def need(self, key: str) -> Any:
         value = self.get(key)

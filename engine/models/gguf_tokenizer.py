@@ -45,22 +45,28 @@ def build_tokenizer(fields: FieldSource) -> Tokenizer:
         )
     tokens = fields.strings("tokenizer.ggml.tokens")
     merges = [_pair(merge) for merge in fields.strings("tokenizer.ggml.merges")]
-    backend = tokenizers.Tokenizer(
-        models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=merges, fuse_unk=False)
-    )
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    try:
+        backend = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False))
+    except Exception as error:  # the library raises bare Exception
+        raise CheckpointError(
+            f"{fields.source}: tokenizer.ggml.merges do not fit tokenizer.ggml.tokens ({error}). Fetch the file again."
+        ) from error
     backend.pre_tokenizer = _splitter(fields)
     backend.decoder = decoders.ByteLevel()
     types = fields.get("tokenizer.ggml.token_type") or []
-    assert isinstance(types, list)
+    if not isinstance(types, list):
+        raise CheckpointError(f"{fields.source}: tokenizer.ggml.token_type is {types!r}, expected one number a token.")
     control = [token for token, kind in zip(tokens, types, strict=False) if kind == _CONTROL]
     own = [token for token, kind in zip(tokens, types, strict=False) if kind == _USER_DEFINED]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
     backend.add_tokens([AddedToken(token, special=False, normalized=False) for token in own])
     bos = fields.get("tokenizer.ggml.bos_token_id")
-    if fields.get("tokenizer.ggml.add_bos_token") and isinstance(bos, int):
+    if fields.get("tokenizer.ggml.add_bos_token") and isinstance(bos, int) and 0 <= bos < len(tokens):
         backend.post_processor = processors.TemplateProcessing(
             single=f"{tokens[bos]} $A", special_tokens=[(tokens[bos], bos)]
         )
+    # What ends an answer: the end of the text, and of a turn where the file names one apart.
     eos = (fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
     return Tokenizer(backend, [index for index in eos if isinstance(index, int)])
 

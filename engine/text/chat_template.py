@@ -57,7 +57,7 @@ class ChatTemplate:
         plain = [_plain_message(index, message) for index, message in enumerate(messages)]
         try:
             return self._template.render(messages=plain, add_generation_prompt=add_generation_prompt, **self._tokens)
-        except jinja2.TemplateError as error:
+        except (jinja2.TemplateError, TypeError, ValueError) as error:  # a template may also just trip over them
             raise ChatTemplateError(f"messages: the model's chat template refused them: {error}") from error
 
 

@@ -59,7 +59,12 @@ class Tokenizer:
             allow_special: read ``<|im_end|>`` and its like as the one special token; False spells them out as text.
             add_bos: also put in front what this tokenizer puts in front of a document (often nothing). Chat
                 templates write it themselves, so leave it off for rendered chats.
+
+        Raises:
+            ValueError: for half a surrogate pair, which JSON can spell and UTF-8 cannot.
         """
+        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise ValueError("text: holds half of a surrogate pair, expected Unicode that UTF-8 can write")
         backend = self._backend if allow_special else self._without_special
         return list(backend.encode(text, add_special_tokens=add_bos).ids)
 

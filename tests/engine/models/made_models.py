@@ -48,7 +48,7 @@ def write_shards(directory: Path, tensors: dict[str, torch.Tensor], shards: int)
     if shards == 1:
         safetensors.torch.save_file(tensors, directory / "model.safetensors")
         return
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for shard in range(shards):
         part = {name: tensor for index, (name, tensor) in enumerate(tensors.items()) if index % shards == shard}
         file = f"model-{shard + 1:05d}-of-{shards:05d}.safetensors"
