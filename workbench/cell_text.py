@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Literal
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 Align = Literal["left", "right"]
 
@@ -43,3 +43,16 @@ def fit(text: str, width: int, align: Align = "left") -> str:
 def width_of(text: str) -> int:
     """Terminal cells of the cleaned text."""
     return cell_len(clean(text))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most ``width`` cells, broken between words; a word longer than a line is cut."""
+    lines = [""]
+    for word in clean(text).split(" "):
+        for part in chop_cells(word, width) if cell_len(word) > width else [word]:
+            joined = f"{lines[-1]} {part}" if lines[-1] else part
+            if cell_len(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(part)
+    return lines

@@ -86,7 +86,7 @@ def step(number: int, requests: int = 3, t: float | None = None, **changes: Any)
 
 
 def prefill(number: int, tokens: int = 256, **changes: Any) -> StepEvent:
-    given = {
+    given: dict[str, Any] = {
         "spec": False,
         "mode": "prefill",
         "reason": "prefill_first",

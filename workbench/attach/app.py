@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.filter import LineFilter, NoColor
 from textual.theme import Theme
 from textual.widgets import Footer
 
@@ -69,7 +70,6 @@ class AttachApp(App[int]):
     CSS = (
         ROLE_CSS
         + """
-    Screen { background: $background; }
     #status { background: $surface; }
     #body { height: 1fr; }
     .table--header { background: $panel; text-style: bold; }
@@ -99,21 +99,25 @@ class AttachApp(App[int]):
         self._feed = feed
         self._clock = clock
         self._steering = steering
+        self._status = LinePanel(id="status")
+        self._notice = LinePanel(id="message")
+        self._table = StepTable(self.state.timeline, id="steps")
+        self._detail = DetailPane(id="detail")
         self._message: tuple[str, str] | None = None
         self._message_until = 0.0
         self.crash: Exception | None = None
         """The exception that ended the screen."""
 
     def compose(self) -> ComposeResult:
-        yield LinePanel(id="status")
-        yield LinePanel(id="message")
+        yield self._status
+        yield self._notice
         with Container(id="body"):
-            yield StepTable(self.state.timeline, id="steps")
-            yield DetailPane(id="detail")
+            yield self._table
+            yield self._detail
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(StepTable).focus()
+        self._table.focus()
         self._feed.start()
         self.set_interval(REFRESH_S, self.tick)
         self.tick()
@@ -123,7 +127,12 @@ class AttachApp(App[int]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.screen_stack[0].set_class(event.size.width >= WIDE, "-wide")
-        self.call_after_refresh(self._show_status)
+        self._show_status()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        # Textual turns colours to greys for NO_COLOR. A grey is a colour too, and unreadable on a light terminal.
+        filters = super().get_line_filters()
+        return [*filters, NoColor()] if self.no_color else filters
 
     def _fatal_error(self) -> None:
         # Textual would print a page of local variables; whoever runs the screen tells the cause in a line and keeps
@@ -138,21 +147,19 @@ class AttachApp(App[int]):
         now = self._clock.monotonic()
         for item in self._feed.drain():
             self.state.apply(item, now)
-        self.screen_stack[0].query_one(StepTable).sync()
+        self._table.sync()
         self._show_status()
 
     def _show_status(self) -> None:
         now = self._clock.monotonic()
-        base = self.screen_stack[0]
-        base.query_one("#status", LinePanel).show(status_lines(self.state, self.engine_name, now, self.size.width))
-        table, message = base.query_one(StepTable), base.query_one("#message", LinePanel)
+        self._status.show(status_lines(self.state, self.engine_name, now, self.size.width))
         lines: list[Line] = []
         if self._message and now < self._message_until:
             lines.append([self._message])
-        if not table.is_following:
-            lines.append([("FROZEN", "warn"), (f"  {table.newer} newer rows; f follows again", "dim")])
-        message.set_class(bool(lines), "-shown")
-        message.show(lines)
+        if not self._table.is_following:
+            lines.append([("FROZEN", "warn"), (f"  {self._table.newer} newer rows; f follows again", "dim")])
+        self._notice.set_class(bool(lines), "-shown")
+        self._notice.show(lines)
 
     def say(self, text: str, role: str = "good", seconds: float = 15.0) -> None:
         """One line above the table, for a while."""
@@ -160,7 +167,7 @@ class AttachApp(App[int]):
         self._show_status()
 
     def on_step_table_selected(self, message: StepTable.Selected) -> None:
-        self.screen_stack[0].query_one(DetailPane).show(message.entry)
+        self._detail.show(message.entry)
         self._show_status()
 
     def action_help(self) -> None:

@@ -21,5 +21,6 @@ class Dialog(ModalScreen[Result], Generic[Result]):
     Dialog .dialog--title { text-style: bold; margin-top: 1; width: 1fr; }
     Dialog .dialog--text { margin-top: 1; width: 1fr; }
     Dialog .dialog--keys { margin: 1 0; color: $foreground 70%; width: 1fr; }
-    Dialog OptionList { height: auto; margin-top: 1; border: none; background: $surface; }
+    Dialog OptionList { height: auto; margin-top: 1; background: $surface; }
+    Dialog OptionList, Dialog OptionList:focus { border: none; padding: 0; }
     """

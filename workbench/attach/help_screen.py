@@ -12,36 +12,40 @@ from textual.widgets import Static
 from workbench.attach.dialog import Dialog
 
 KEYS = """\
-s          speculation: auto, on or off (asks first)
-+ -        threshold up or down (asks first)
-f, space   freeze the table / follow the newest step
-↑ ↓ k j    select a row (freezes)      home end   first, newest
-pgup pgdn  a page up or down           tab        to the detail pane
-q, ctrl-q, ctrl-c   quit; the engine goes on
+s         speculation: auto, on or off; asks before it changes
++ -       threshold up or down; asks before it changes
+f space   freeze the table, or follow the newest step again
+↑ ↓ k j   select a row (freezes)    home end   oldest, newest
+pgup pgdn a page up or down         tab        to the details and back
+q ctrl-q ctrl-c   quit; the engine goes on
 """
 WORDS = """\
-SPEC     draft and verify        PLAIN  one token a request
-PREFILL  prompt tokens           MIXED  prefill beside plain decodes
-acc      accept length of the step, 1 + correct drafts / verifies: with the
-         bonus token. The status line's is of the last 10 s, n/a if none.
-width    tokens per decode request × requests: 16×7 1×3
-slots    KV slots of the step; ! if plan, allocator and runner disagree
-ms       from the start of the step before to the start of this one
-lost     events that did not reach this screen   epoch  knob changes so far
-LIVE steps come  IDLE no work  BUSY one stage takes long
-STALE nothing heard for 3 s    GONE the engine ended
+SPEC     draft and verify            PLAIN  one token a request
+PREFILL  prompt tokens               MIXED  prompts with plain rows
+acc      accept length: 1 + correct drafts / verifies, bonus included;
+         in the status line over the last 10 s, n/a without a verify
+width    tokens per decode request × requests, as in 16×7 1×3
+slots    KV slots; ! when plan, allocator and runner disagree
+ms       from the start of one step to the start of the next
+lost     events that did not reach us    epoch  knob changes so far
+LIVE     steps come    IDLE  no work     BUSY   one stage takes long
+STALE    nothing heard for 3 s           GONE   the engine ended
 """
 
 
 class HelpScreen(Dialog[None]):
     """Closed by any of the keys one would try."""
 
-    DEFAULT_CSS = "HelpScreen > Vertical { width: 78; }"
+    DEFAULT_CSS = """
+    HelpScreen > Vertical { width: 76; }
+    HelpScreen .dialog--first { text-style: bold; }
+    HelpScreen .dialog--keys { margin-bottom: 0; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,enter,space", "dismiss(None)", "Close")]
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static("Keys", classes="dialog--title", markup=False)
+            yield Static("Keys", classes="dialog--first", markup=False)
             yield Static(KEYS.rstrip(), markup=False)
             yield Static("Words", classes="dialog--title", markup=False)
             yield Static(WORDS.rstrip(), markup=False)

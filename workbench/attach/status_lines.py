@@ -49,9 +49,23 @@ def connection_words(state: SessionState, now: float) -> list[Word]:
     return [*gap, (f" {connection.value}{more} ", "badge:" + CONNECTION_ROLES[connection])]
 
 
+def loss_words(state: SessionState) -> list[Word]:
+    """What did not reach this screen, and how often the engine started anew; ``lost`` is always there."""
+    words: list[Word] = [("lost ", "dim"), (str(state.lost_total), "bad" if state.lost_total else "text")]
+    counts = (
+        ("dropped", state.dropped, "bad"),
+        ("unreadable", state.malformed, "bad"),
+        ("restarts", state.restarts, "warn"),
+    )
+    for label, count, role in counts:
+        if count:
+            words += [(f"  {label} ", "dim"), (str(count), role)]
+    return words
+
+
 def title_line(state: SessionState, name: str, now: float, width: int) -> list[Word]:
     """specwb, the engine's name, model, precision, device and scheduler; the connection at the right edge."""
-    right = connection_words(state, now)
+    right = [*loss_words(state), ("  ", "text"), *connection_words(state, now)]
     items: list[Line] = [[("specwb", "dim")], [(name, "strong")]]
     if state.hello:
         model = state.hello.model
@@ -59,7 +73,7 @@ def title_line(state: SessionState, name: str, now: float, width: int) -> list[W
         items += [[(str(model[key]), "dim")] for key in ("dtype", "device") if key in model]
         scheduler = state.last_step.scheduler if state.last_step else state.hello.config.get("scheduler")
         if scheduler:
-            items.append([(f"{scheduler} scheduler", "dim")])
+            items.append([(f"{scheduler} scheduler" if width >= 100 else str(scheduler), "dim")])
     room = width - sum(len(text) for text, _ in right) - 1
     return spread(fit_items(items, room), right, width)
 
@@ -87,11 +101,11 @@ def mode_line(state: SessionState, now: float, width: int) -> list[Word]:
     knobs = state.knobs
     if knobs:
         items.append([("spec ", "dim"), (str(knobs.get("spec", "?")), "strong")])
-        values = state.knob_values
-        resume = f" (resume at {values.resume_at})" if values else ""
-        items.append([("threshold ", "dim"), (str(knobs.get("threshold", "?")), "strong"), (resume, "dim")])
     items.append(speculation_words(state))
     if knobs:
+        items.append([("threshold ", "dim"), (str(knobs.get("threshold", "?")), "strong")])
+        if state.knob_values:
+            items.append([(f"(resumes at {state.knob_values.resume_at})", "dim")])
         tree = "/".join(str(knobs.get(name, "?")) for name in ("steps", "topk", "draft_tokens"))
         items.append([("steps/topk/tokens ", "dim"), (tree, "text")])
         items.append([("sync ", "dim"), (str(knobs.get("draft_sync", "?")), "text")])
@@ -100,13 +114,14 @@ def mode_line(state: SessionState, now: float, width: int) -> list[Word]:
 
 
 def pool_words(name: str, used: int, total: int, long: bool) -> list[Word]:
+    """How full one KV pool is; loud from 85% on."""
     share = 100 * used / total if total else 0.0
     role = "bad" if share >= 95 else "warn" if share >= 85 else "text"
-    return [(f"{name} ", "dim"), (f"{share:.0f}%", role), (f" {used}/{total}" if long else "", "dim")]
+    return [(f"{name} " if name else "", "dim"), (f"{share:.0f}%", role), (f" {used}/{total}" if long else "", "dim")]
 
 
 def numbers_line(state: SessionState, now: float, width: int) -> list[Word]:
-    """Accept length, speed, load, both KV pools, and everything that got lost."""
+    """Accept length, speed, load, and both KV pools."""
     stale = state.connection(now) in (Connection.STALE, Connection.GONE, Connection.WAITING)
     rate = None if stale else state.tokens_per_second(now)
     acceptance = state.acceptance(now)
@@ -118,21 +133,13 @@ def numbers_line(state: SessionState, now: float, width: int) -> list[Word]:
     if step:
         running = "-" if stale else "0" if state.is_idle else str(step.requests)
         queue = "-" if stale else "0" if state.is_idle else str(step.queue)
-        items.append([("running ", "dim"), (running, "text"), (" queue ", "dim"), (queue, "text")])
+        items.append([("run ", "dim"), (running, "text"), (" queue ", "dim"), (queue, "text")])
         long = width >= 110
-        pools = [pool_words(pool, use.used, use.total, long) for pool, use in step.kv.items()]
+        # Where it is narrow the first pool, the target's, goes without its name.
+        names = [pool if index or width >= 100 else "" for index, pool in enumerate(step.kv)]
+        pools = [pool_words(name, use.used, use.total, long) for name, use in zip(names, step.kv.values(), strict=True)]
         if pools:
-            kv: list[Word] = [("KV ", "dim")]
-            for index, pool in enumerate(pools):
-                kv += [*([(" ", "dim")] if index else []), *pool]
-            items.append(kv)
-    items.append([("lost ", "dim"), (str(state.lost_total), "bad" if state.lost_total else "text")])
-    if state.dropped:
-        items.append([("dropped ", "dim"), (str(state.dropped), "bad")])
-    if state.malformed:
-        items.append([("unreadable ", "dim"), (str(state.malformed), "bad")])
-    if state.restarts:
-        items.append([("restarts ", "dim"), (str(state.restarts), "warn")])
+            items.append([("KV", "dim"), *(word for pool in pools for word in ((" ", "dim"), *pool))])
     return fit_items(items, width)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from probes.events import StepEvent
-from workbench.attach.line_panel import Line, Word
+from workbench.attach.line_panel import Line, fit_items
 from workbench.attach.timeline import Entry, Mark
+from workbench.cell_text import wrap
 from workbench.step_words import slots_agree, widths_text
 
 LABEL = 9
@@ -14,7 +13,7 @@ LABEL = 9
 
 def _labelled(label: str, text: str, width: int, role: str = "text") -> list[Line]:
     """A label in its own column, the text wrapped beside it."""
-    parts = textwrap.wrap(text, max(10, width - LABEL - 1), break_on_hyphens=False) or [""]
+    parts = wrap(text, max(10, width - LABEL))
     return [[(f" {label if index == 0 else '':<{LABEL - 1}}", "dim"), (part, role)] for index, part in enumerate(parts)]
 
 
@@ -43,17 +42,14 @@ def acceptance_text(step: StepEvent) -> str:
 def step_lines(step: StepEvent, width: int) -> list[Line]:
     """The pane's lines for a step, each within ``width`` cells."""
     mode = step.mode.upper()
-    head: list[Word] = [
-        (f" step {step.step} ", "strong"),
-        (mode, step.mode),
-        (f"  knobs epoch {step.knob_epoch}", "dim"),
-    ]
+    head: list[Line] = [[(f" step {step.step} ", "strong"), (mode, step.mode)]]
+    if step.simulated:
+        head.append([("SIMULATED", "warn")])
     if step.spec_info:
         info = step.spec_info
-        head.append((f"  {info.algorithm} {info.steps}/{info.topk}/{info.draft_tokens}", "dim"))
-    if step.simulated:
-        head.append(("  SIMULATED", "warn"))
-    lines: list[Line] = [head]
+        head.append([(f"{info.algorithm} {info.steps}/{info.topk}/{info.draft_tokens}", "dim")])
+    head.append([(f"knobs epoch {step.knob_epoch}", "dim")])
+    lines: list[Line] = [fit_items(head, width)]
     lines += _labelled("why", f"{step.reason}: {step.reason_detail}" if step.reason_detail else step.reason, width)
     slots = (
         f"expected {step.slots_expected} (plan)  reserved {step.slots_reserved} (allocator)  "

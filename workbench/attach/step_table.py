@@ -109,7 +109,7 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
         self._drawn_end = self._live.end
         self.cursor = self._live.end - 1
         self._resize_view()
-        self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
+        self.scroll_to(y=self.max_scroll_y, animate=False, force=True, immediate=True)
         self.refresh()
         self.post_message(self.Selected(self.entry))
 
@@ -137,9 +137,9 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
         self.cursor = max(view.first, min(row, view.end - 1))
         line, page = self.cursor - view.first, max(1, self.size.height - HEADER)
         if line < self.scroll_offset.y:
-            self.scroll_to(y=line, animate=False, immediate=True)
+            self.scroll_to(y=line, animate=False, force=True, immediate=True)
         elif line >= self.scroll_offset.y + page:
-            self.scroll_to(y=line - page + 1, animate=False, immediate=True)
+            self.scroll_to(y=line - page + 1, animate=False, force=True, immediate=True)
         self.refresh()
         self.post_message(self.Selected(self.entry))
 
@@ -170,7 +170,7 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
         self._strips.clear()
         self._resize_view()
         if self.is_following:
-            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
+            self.scroll_to(y=self.max_scroll_y, animate=False, force=True, immediate=True)
 
     def on_click(self, event: events.Click) -> None:
         if event.y >= HEADER:

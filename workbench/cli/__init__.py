@@ -69,7 +69,7 @@ def specwb() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (an ``ExitCode``, or what ``serve``'s server exited with)."""
-    from workbench.cli.console import CommandError, drop_stdout
+    from workbench.cli.console import CommandError, ReaderLeft, drop_stdout
 
     try:
         result = specwb.main(args=argv, prog_name="specwb", standalone_mode=False)
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderLeft):
         drop_stdout()
         return ExitCode.BROKEN_PIPE
     except Exception as error:  # the last resort: a traceback, and the code that says "our bug"

@@ -39,10 +39,21 @@ def say(message: str) -> None:
     click.echo(f"specwb: {message}", err=True)
 
 
+class ReaderLeft(Exception):
+    """The reader of our stdout has closed it. Its own class, because click answers a BrokenPipeError by itself."""
+
+
 def print_line(text: str) -> None:
-    """One line of data, flushed at once so that a reader of a pipe sees it now."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """One line of data, flushed at once so that a reader of a pipe sees it now.
+
+    Raises:
+        ReaderLeft: nobody reads any more.
+    """
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderLeft from None
 
 
 def print_json(value: Any) -> None:

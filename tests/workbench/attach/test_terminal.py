@@ -1,0 +1,138 @@
+"""The terminal is intact after every kind of end. On a pty, with the real command and a real bus."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workbench.attach.terminal import Terminal
+from tests.workbench.made_engine import MadeEngine
+
+
+def assert_intact(terminal: Terminal) -> None:
+    assert b"\x1b[?1049h" in terminal.output, "the screen never came up"
+    assert terminal.modes_on == set()
+    assert terminal.attributes == terminal.before
+
+
+@pytest.mark.parametrize("keys", [b"q", b"\x11", b"\x03"], ids=["q", "ctrl-q", "ctrl-c"])
+def test_quit_keys_leave_the_terminal_as_it_was(engine: MadeEngine, keys: bytes) -> None:
+    """B107, B109: also raw 0x03."""
+    with Terminal("attach", "made") as terminal:
+        terminal.wait_for("IDLE")
+        terminal.press(keys)
+        assert terminal.wait() == 0
+        assert_intact(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_leave_the_terminal_as_it_was(engine: MadeEngine, number: signal.Signals) -> None:
+    """B107, B109."""
+    with Terminal("attach", "made") as terminal:
+        terminal.wait_for("IDLE")
+        terminal.kill(number)
+        assert terminal.wait() == 128 + number
+        assert_intact(terminal)
+
+
+@pytest.mark.parametrize("rate", [0, 2000], ids=["silent", "flood"])
+def test_quit_within_two_seconds(engine: MadeEngine, rate: int) -> None:
+    """B111: the time includes the interpreter's own end; the deadline leaves room for a busy machine."""
+    with Terminal("attach", "made") as terminal:
+        terminal.wait_for("IDLE")
+        for _ in range(rate):
+            engine.step()
+        terminal.press(b"q")
+        asked = time.monotonic()
+        for _ in range(rate):
+            engine.step()
+        assert terminal.wait() == 0
+        assert time.monotonic() - asked < 10.0
+        assert_intact(terminal)
+
+
+CRASH = """
+import sys
+from workbench.attach import app
+from workbench.cli import main
+
+def broken(self):
+    raise RuntimeError("the cause of it all")
+
+setattr(app.AttachApp, {method!r}, broken)
+sys.exit(main(["attach", "made"]))
+"""
+
+
+@pytest.mark.parametrize("method", ["on_mount", "tick"])
+def test_exception_is_readable_after_the_end(engine: MadeEngine, method: str, runtime_dir: Path) -> None:
+    """B116, B107: the cause on the normal screen, the trace in a file that is named, the terminal intact."""
+    with Terminal(code=CRASH.format(method=method)) as terminal:
+        assert terminal.wait() == 70
+        assert_intact(terminal)
+        words = " ".join(terminal.after_screen.split())
+        assert "the screen ended with RuntimeError: the cause of it all" in words
+        log = runtime_dir / "cache" / "specwb" / "attach-crash.log"
+        assert str(log) in words
+        assert "RuntimeError: the cause of it all" in log.read_text()
+
+
+HANG = """
+import sys, time
+from workbench.attach import app
+from workbench.cli import main
+
+def hang(self):
+    sys.stderr.write("hangs now"); sys.stderr.flush()
+    while True:
+        time.sleep(0.05)
+
+app.AttachApp.on_step_table_selected = lambda self, message: hang(self)
+sys.exit(main(["attach", "made"]))
+"""
+
+
+def test_hanging_screen_ends_at_the_second_signal(engine: MadeEngine) -> None:
+    """B107: even then the terminal is given back."""
+    with Terminal(code=HANG) as terminal:
+        terminal.wait_for("\x1b[?1049h")
+        deadline = time.monotonic() + 30
+        while terminal.process.poll() is None:
+            assert time.monotonic() < deadline
+            engine.step()
+            terminal.kill(signal.SIGTERM)
+            terminal.read(0.3)
+        assert terminal.wait() == 143
+        assert_intact(terminal)
+
+
+def test_no_colour_reaches_the_terminal_with_no_color(engine: MadeEngine) -> None:
+    """B108."""
+    with Terminal("attach", "made", NO_COLOR="1") as terminal:
+        terminal.wait_for("IDLE")
+        terminal.press(b"q")
+        assert terminal.wait() == 0
+        assert coloured(terminal.output.decode(errors="replace")) == []
+
+
+def coloured(output: str) -> list[str]:
+    """Escape sequences that choose a colour; 39 and 49, the terminal's own, do not."""
+    found: list[str] = []
+    for parameters in re.findall(r"\x1b\[([\d;]*)m", output):
+        numbers = [int(number) for number in parameters.split(";") if number]
+        if any(30 <= n <= 38 or 40 <= n <= 48 or 90 <= n <= 97 or 100 <= n <= 107 for n in numbers):
+            found.append(parameters)
+    return found
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_terminal_that_cannot_draw_is_told_about_tail(term: str) -> None:
+    """B108, B110."""
+    with Terminal("attach", "made", TERM=term) as terminal:
+        assert terminal.wait() == 2
+        assert b"specwb tail made" in terminal.output
+        assert b"\x1b" not in terminal.output

@@ -1,0 +1,153 @@
+"""ls, which, get and set against a real bus."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.workbench import golden
+from tests.workbench import made_events as made
+from tests.workbench.conftest import MakeEngine
+from tests.workbench.made_engine import MadeEngine
+from workbench.cli import main
+from workbench.cli.ls import uptime_text
+from workbench.exit_codes import ExitCode
+
+Capture = pytest.CaptureFixture[str]
+
+
+def masked(text: str) -> str:
+    """Without what differs from run to run: pid and uptime."""
+    return re.sub(r"  +\d+ +\d+s$", "  PID  UPTIME", text, flags=re.MULTILINE)
+
+
+def parsed(capsys: Capture) -> dict[str, Any]:
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_ls_table(make_engine: MakeEngine, capsys: Capture) -> None:
+    make_engine("alpha")
+    make_engine("beta")
+    assert main(["ls"]) == 0
+    golden.check("cli-ls", masked(capsys.readouterr().out))
+
+
+def test_ls_json_is_one_object_a_line(make_engine: MakeEngine, capsys: Capture) -> None:
+    make_engine("alpha")
+    make_engine("beta")
+    assert main(["ls", "--json"]) == 0
+    engines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [engine["name"] for engine in engines] == ["alpha", "beta"]
+    assert engines[0]["knobs"]["threshold"] == 4
+    assert engines[0]["http_url"] == "http://127.0.0.1:8000"
+    assert engines[0]["stage"] == "idle"
+
+
+def test_several_engines_need_a_name(make_engine: MakeEngine, capsys: Capture) -> None:
+    make_engine("alpha")
+    make_engine("beta")
+    assert main(["get"]) == ExitCode.NO_ENGINE
+    assert "2 engines are running, say which one: alpha, beta" in capsys.readouterr().err
+    assert main(["get", "beta", "threshold"]) == 0
+    assert capsys.readouterr().out == "4\n"
+
+
+def test_uptime() -> None:
+    assert [uptime_text(s) for s in (5, 307, 11_100, 187_200)] == ["5s", "5m07s", "3h05m", "2d04h"]
+
+
+def test_get(engine: MadeEngine, capsys: Capture) -> None:
+    assert main(["get"]) == 0
+    golden.check("cli-get", capsys.readouterr().out)
+    assert main(["get", "draft-tokens"]) == 0
+    assert capsys.readouterr().out == "16\n"
+    assert main(["get", "made", "spec", "--json"]) == 0
+    assert parsed(capsys) == {"spec": "auto"}
+    assert main(["get", "--json"]) == 0
+    assert parsed(capsys)["knobs"] == made.knobs()
+    assert main(["get", "made", "warp"]) == ExitCode.USAGE
+    assert "unknown knob 'warp'" in capsys.readouterr().err
+
+
+def test_set_says_old_new_and_the_step(engine: MadeEngine, capsys: Capture) -> None:
+    for _ in range(41):
+        engine.step()
+    assert main(["set", "threshold=2", "spec=auto", "--why", "load test", "--who", "ann"]) == 0
+    assert capsys.readouterr().out == "threshold: 4 → 2\nspec: auto (was so already)\nin force from step 42 (epoch 1)\n"
+    assert engine.board.history[-1].why == "load test"
+    assert engine.board.history[-1].who == "ann"
+    assert main(["set", "made", "spec=off", "--json", "--expect", "spec=auto"]) == 0
+    assert parsed(capsys) == {
+        "engine": "made",
+        "old": {"spec": "auto"},
+        "new": {"spec": "off"},
+        "step": 42,
+        "knob_epoch": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["warp=9"], "unknown_knob): unknown knob 'warp'; the knobs are spec, policy"),
+        (["threshold=many"], "bad_value): knob threshold: got 'many', expected a whole number from 0 to 4096"),
+        (["topk=1"], "topk=1 is a chain, so draft_tokens must be steps + 1 = 3"),
+        (["threshold=2", "draft_tokens=99"], "draft_tokens=99"),
+        (["spec=off", "--expect", "spec=on"], "conflict): spec is 'auto', not 'on'"),
+    ],
+)
+def test_refusal_changes_nothing_and_says_why(
+    engine: MadeEngine, words: list[str], message: str, capsys: Capture
+) -> None:
+    assert main(["set", *words]) == ExitCode.REFUSED
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("specwb: made refused (")
+    assert message in captured.err
+    assert engine.board.as_dict() == made.knobs()
+
+
+def test_refusal_as_json(engine: MadeEngine, capsys: Capture) -> None:
+    assert main(["set", "spec=off", "--expect", "spec=on", "--json"]) == ExitCode.REFUSED
+    refusal = parsed(capsys)
+    assert refusal["refused"] == "conflict"
+    assert refusal["found"] == {"spec": "auto"}
+
+
+def test_engine_that_does_not_answer_is_unreachable(engine: MadeEngine, capsys: Capture) -> None:
+    engine.bus.close()
+    assert main(["get", "--timeout", "0.2"]) == ExitCode.UNREACHABLE
+    assert "no answer from" in capsys.readouterr().err
+    assert main(["ls"]) == 0, "it is listed all the same"
+    assert "silent" in capsys.readouterr().out
+
+
+def test_which(engine: MadeEngine, capsys: Capture) -> None:
+    assert main(["which"]) == 0
+    golden.check("cli-which", capsys.readouterr().out)
+    assert main(["which", "--json"]) == 0
+    assert parsed(capsys)["which"]["attention"]["defined"] == "engine/attention/dense.py:12"
+
+
+@pytest.mark.parametrize(
+    ("hello", "words"),
+    [
+        ({"draft": None}, "no draft loaded: cannot speculate"),
+        ({"knobs": made.knobs(spec="off")}, "draft loaded, speculation off (spec=off)"),
+        ({"knobs": made.knobs(threshold=0)}, "draft loaded, speculation off (threshold=0"),
+        ({"knobs": made.knobs(spec="on")}, "on for every decode step (spec=on)"),
+        ({"simulated": True}, "SIMULATED"),
+    ],
+)
+def test_which_says_whether_it_speculates(
+    make_engine: MakeEngine, hello: dict[str, Any], words: str, capsys: Capture
+) -> None:
+    """B66."""
+    make_engine(**hello)
+    assert main(["which"]) == 0
+    assert words in capsys.readouterr().out
