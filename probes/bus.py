@@ -38,6 +38,13 @@ log = logging.getLogger(__name__)
 SEND_BATCH = 256
 """Events sent before the thread looks at its other sockets."""
 
+NAP_MS = 4
+"""While events keep coming the thread looks for them this often by itself. Being woken for each would make the engine's
+loop wait for the interpreter lock right after it published."""
+
+STAY_AWAKE_S = 0.1
+"""Without an event for this long it sleeps until it is woken."""
+
 CLOSE_LINGER_MS = 250
 """How long the last events may take to leave for subscribers that still read."""
 
@@ -188,7 +195,7 @@ class Bus:
         poller = zmq.Poller()
         for readable in (sockets.events, sockets.control, sockets.replay, self._outbox.wake_fd):
             poller.register(readable, zmq.POLLIN)
-        next_beat = 0.0
+        next_beat = busy_until = 0.0
         try:
             while not self._stop:
                 try:
@@ -196,8 +203,13 @@ class Bus:
                     if now >= next_beat:
                         self._beat()
                         next_beat = now + self._heartbeat_s
-                    self._drain(sockets)
-                    wait_ms = max(0, int((next_beat - time.monotonic()) * 1000) + 1) if self._outbox.sleep() else 0
+                    if self._drain(sockets):
+                        busy_until = now + STAY_AWAKE_S
+                    wait_ms = max(0, int((next_beat - time.monotonic()) * 1000) + 1)
+                    if now < busy_until:
+                        wait_ms = min(wait_ms, 0 if len(self._outbox) else NAP_MS)
+                    elif not self._outbox.sleep():
+                        wait_ms = 0
                     ready = dict(poller.poll(wait_ms))
                     self._outbox.awake()
                     if sockets.events in ready:
@@ -218,9 +230,10 @@ class Bus:
         finally:
             sockets.close(CLOSE_LINGER_MS)
 
-    def _drain(self, sockets: BusSockets) -> None:
-        """Number, encode, keep and send queued events, and the replies that are due."""
-        for topic, seq, event in self._outbox.take(SEND_BATCH):
+    def _drain(self, sockets: BusSockets) -> bool:
+        """Encode, keep and send queued events, and the replies that are due; False when there were no events."""
+        batch = self._outbox.take(SEND_BATCH)
+        for topic, seq, event in batch:
             try:
                 payload = encode_event(event, seq)
             except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -241,6 +254,7 @@ class Bus:
                 )
             )
         self._send_replies(sockets.control)
+        return bool(batch)
 
     def _beat(self) -> None:
         stage, seconds, step = self._where()

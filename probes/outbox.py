@@ -1,7 +1,8 @@
 """Between the engine's loop and the publisher thread: a bounded queue that numbers and counts.
 
-Appending costs the engine well under a microsecond and never waits for a socket. The lock is held for a few
-instructions only, by either side.
+Appending costs the engine microseconds (1.5 in a tight loop, about 12 with cold caches) and never waits for a socket;
+some tens when the publisher thread sleeps and has to be woken, which it need not while events keep coming. The lock is
+held for a few instructions only.
 """
 
 from __future__ import annotations
