@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.models import catalog
 from engine.models.shapes import Eagle3Shape, LlamaShape
+from engine.models.target_files import find_target
 from engine.models.tensor_check import CheckpointError
 from engine.text.chat_template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
@@ -53,34 +54,18 @@ def load_target(name_or_dir: str) -> TargetCheckpoint:
     Raises:
         CheckpointError: unknown name, not fetched, another architecture, tensors that do not fit.
     """
-    built_in = catalog.TARGETS.get(name_or_dir)
-    if isinstance(built_in, catalog.RandomModel):
+    found = find_target(name_or_dir)
+    if isinstance(found, catalog.RandomModel):
         from engine.models.random_checkpoint import built_in_random_target
 
-        return built_in_random_target(built_in)
-    if built_in is not None:
-        from engine.models.gguf_checkpoint import load_gguf
-
-        path = built_in.path()
-        if not path.is_file() or path.stat().st_size != built_in.file_bytes:
-            raise CheckpointError(
-                f"model {built_in.name}: {path} is not there or incomplete, expected {built_in.file_bytes} bytes. "
-                f"Run: specwb models fetch {built_in.name}"
-            )
-        return load_gguf(path, name=built_in.name)
-    path = Path(name_or_dir).expanduser()
-    if path.is_dir():
+        return built_in_random_target(found)
+    if found.is_dir():
         from engine.models.hf_checkpoint import load_hf_directory
 
-        return load_hf_directory(path)
-    if path.is_file() and path.suffix == ".gguf":
-        from engine.models.gguf_checkpoint import load_gguf
+        return load_hf_directory(found)
+    from engine.models.gguf_checkpoint import load_gguf
 
-        return load_gguf(path, name=path.stem)
-    raise CheckpointError(
-        f"model {name_or_dir!r}: neither a built-in name nor a directory. Built in: {', '.join(catalog.TARGETS)}; "
-        "else give a directory with config.json, *.safetensors and tokenizer.json, or a .gguf file."
-    )
+    return load_gguf(found, name=name_or_dir if name_or_dir in catalog.TARGETS else found.stem)
 
 
 def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.models import catalog
+from engine.models.target_files import find_target
 from engine.models.tensor_check import CheckpointError
 from engine.text.chat_template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
@@ -27,19 +28,10 @@ def load_text(name_or_dir: str) -> TextAssets:
     Raises:
         CheckpointError: unknown name, not fetched, or files that cannot be read.
     """
-    built_in = catalog.TARGETS.get(name_or_dir)
-    if isinstance(built_in, catalog.RandomModel):
+    found = find_target(name_or_dir)
+    if isinstance(found, catalog.RandomModel):
         return _tiny_text()
-    path = built_in.path() if built_in is not None else Path(name_or_dir).expanduser()
-    if path.is_file() and path.suffix == ".gguf" and (built_in is None or built_in.is_fetched):
-        return _gguf_text(path)
-    if path.is_dir():
-        return _hf_text(path)
-    # Not there or incomplete: the loader of the whole model has the words for it.
-    from engine.models.checkpoint import load_target
-
-    target = load_target(name_or_dir)
-    return TextAssets(tokenizer=target.tokenizer, chat_template=target.chat_template)
+    return _hf_text(found) if found.is_dir() else _gguf_text(found)
 
 
 def _gguf_text(path: Path) -> TextAssets:

@@ -56,4 +56,7 @@ class ChatDialect:
 
     def envelope(self, job: Job, streamed: bool) -> dict[str, Any]:
         kind = "chat.completion.chunk" if streamed else "chat.completion"
-        return {"id": job.id, "object": kind, "created": job.created, "model": job.model}
+        envelope: dict[str, Any] = {"id": job.id, "object": kind, "created": job.created, "model": job.model}
+        if job.options.return_token_ids and not streamed:
+            envelope["prompt_token_ids"] = job.prompts[0].ids  # what the template made of the messages
+        return envelope

@@ -35,7 +35,10 @@ class CompletionDialect:
         )
 
     def choice(self, job: Job, index: int, piece: Piece) -> dict[str, Any]:
-        return self.chunk_choice(job, index, piece, first=True)
+        choice = self.chunk_choice(job, index, piece, first=True)
+        if job.options.return_token_ids:
+            choice["prompt_token_ids"] = job.prompt_of(index).ids
+        return choice
 
     def chunk_choice(self, job: Job, index: int, piece: Piece, first: bool) -> dict[str, Any]:
         prompt = job.prompt_of(index)
