@@ -190,6 +190,7 @@ class EngineCore:
                 if self.after_reserve is not None:
                     plan = self.after_reserve(plan)
                 check_reservation(plan, reservation)
+                self.scheduler.note_planned(plan, candidates)
                 return plan, reservation, StepTally(replanned=attempt == 2)
             except PlanMismatch as mismatch:
                 self.ledger.roll_back(reserved_rows)

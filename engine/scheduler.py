@@ -96,7 +96,9 @@ class Scheduler:
                 prefills = []
             else:
                 decodes = []
-        plan = make_plan(step, choice, decodes, prefills)
-        waits = len(candidates.decodes) > len(decodes)
-        self._prefill_ran_alone = waits and not any(chunk.is_last for chunk in prefills)
-        return plan
+        return make_plan(step, choice, decodes, prefills)
+
+    def note_planned(self, plan: StepPlan, candidates: Candidates) -> None:
+        """The plan will run: remember whether its prefill made decodes wait and finished no prompt."""
+        waits = len(candidates.decodes) > len(plan.decodes)
+        self._prefill_ran_alone = waits and not any(chunk.is_last for chunk in plan.prefills)
