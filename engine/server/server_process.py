@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from engine.models.text_assets import CheckpointError, load_text
 from engine.server.app import build_app
 from engine.server.engine_client import EngineClient
@@ -84,6 +86,7 @@ class ServerProcess:
         )
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
+        self._started_at = 0.0  # of the first record: restarts of the engine leave it
 
     async def run(self) -> ExitStatus:
         """Serve; returns what the process exits with."""
@@ -100,7 +103,7 @@ class ServerProcess:
         stopping = asyncio.create_task(self._stop.wait())
         status = ExitStatus.OK
         try:
-            problem = await _first_problem(stopping, supervising, loading)
+            problem = await _first_problem(stopping, {supervising, loading, serving, pulse})
             if problem is not None:
                 narrate(str(problem))
                 status = ExitStatus.FAILED
@@ -140,16 +143,16 @@ class ServerProcess:
             return  # the record goes when the claim is released
         if phase == "ready" and self._service.loaded is None:
             phase = "starting"
-        write_record(
-            new_record(
-                self._config.server.name,
-                boot_id=state.boot_id,
-                endpoints=self._bus,
-                model=self._service.model_name if state.ready else self._config.engine.model,
-                http_url=self._url,
-                state=phase,
-            )
+        record = new_record(
+            self._config.server.name,
+            boot_id=state.boot_id,
+            endpoints=self._bus,
+            model=self._service.model_name if state.ready else self._config.engine.model,
+            http_url=self._url,
+            state=phase,
         )
+        self._started_at = self._started_at or record.started_at
+        write_record(msgspec.structs.replace(record, started_at=self._started_at))
         if phase == "ready":
             narrate(f"engine {state.name!r} serves {self._service.model_name} at {self._url}/v1 (boot {state.boot_id})")
 
@@ -166,14 +169,13 @@ class ServerProcess:
         os._exit(128 + number)
 
 
-async def _first_problem(
-    stopping: asyncio.Task[bool], supervising: asyncio.Task[None], loading: asyncio.Task[None]
-) -> Exception | None:
+async def _first_problem(stopping: asyncio.Task[bool], parts: set[asyncio.Task[None]]) -> Exception | None:
     """Wait for a signal, or for the first part that fails; the failure, if people should read it."""
-    waiting = {stopping, supervising, loading}
-    while stopping in waiting:
-        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in done - {stopping}:
+    waiting = set(parts)
+    while not stopping.done():
+        done, _ = await asyncio.wait((stopping, *waiting), return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting & done:
+            waiting.discard(task)
             error = task.exception()
             if isinstance(error, EngineFailed | CheckpointError):
                 return error

@@ -175,7 +175,8 @@ def test_over_the_limit_is_answered_at_once(http: httpx.Client, server: ServerUn
 @pytest.mark.parametrize("stream", [False, True])
 def test_death_of_the_engine(http: httpx.Client, server: ServerUnderTest, stream: bool) -> None:
     """Clients in flight get a 503 or, in mid stream, one error event; the next boot has another id."""
-    first = server.wait_ready()["boot_id"]
+    record = server.wait_ready()
+    first = record["boot_id"]
     body = {"prompt": script({"encode": "a"}, {"await_abort": True}), "stream": stream}
     with ThreadPoolExecutor(1) as pool, server.client() as other:
         job = pool.submit(http.post, "/v1/completions", json=body)
@@ -197,6 +198,7 @@ def test_death_of_the_engine(http: httpx.Client, server: ServerUnderTest, stream
     assert http.get("/live").status_code == 200
     again = server.wait_ready(boot_is_not=first)
     assert report(http)["boot_id"] == again["boot_id"] != first
+    assert (again["pid"], again["started_at"]) == (record["pid"], record["started_at"])
     assert report(http)["aborted"] == []
 
 
