@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     """An optional part of the installation is needed; the message names the pip line."""
     INTERNAL = 70
     """A bug in specwb itself."""
+    HUNG_UP = 129
+    """SIGHUP: the terminal was closed (128 + 1)."""
     INTERRUPTED = 130
     """Ctrl-C (128 + SIGINT)."""
     BROKEN_PIPE = 141
@@ -41,6 +43,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.UNREACHABLE: "the engine did not answer in time",
     ExitCode.MISSING_EXTRA: "an optional part is not installed",
     ExitCode.INTERNAL: "a bug in specwb",
+    ExitCode.HUNG_UP: "the terminal was closed",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.BROKEN_PIPE: "the reader of the output left",
     ExitCode.TERMINATED: "terminated",

@@ -15,6 +15,7 @@ def test_numbers_are_pinned() -> None:
         "UNREACHABLE": 5,
         "MISSING_EXTRA": 6,
         "INTERNAL": 70,
+        "HUNG_UP": 129,
         "INTERRUPTED": 130,
         "BROKEN_PIPE": 141,
         "TERMINATED": 143,

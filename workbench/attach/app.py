@@ -147,7 +147,8 @@ class AttachApp(App[int]):
         now = self._clock.monotonic()
         for item in self._feed.drain():
             self.state.apply(item, now)
-        self._table.sync()
+        if self._table.sync():
+            self._detail.show(self._table.entry)
         self._show_status()
 
     def _show_status(self) -> None:

@@ -60,25 +60,38 @@ def spread(left: Line, right: Line, width: int) -> list[Word]:
 
 
 class RoleStyles(Widget):
-    """A widget that knows its roles' styles. Textual reads ``COMPONENT_CLASSES`` of a class's first base only: classes
-    with another first base repeat ``ROLE_CLASSES``."""
+    """A widget that draws lines of words by their roles."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._role_styles: dict[str, Style] = {}
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._role_styles.clear()
+
     def role_style(self, role: str) -> Style:
-        """The role's style on this widget; ``badge:ROLE`` is the role in reverse."""
-        if role.startswith("badge:"):
-            return self.get_component_rich_style(f"role--{role[6:]}") + Style(reverse=True, bold=True)
-        return self.get_component_rich_style(f"role--{role}")
+        """The role's style on this widget; ``badge:ROLE`` is the role in reverse, the empty role is the ground."""
+        style = self._role_styles.get(role)
+        if style is None:
+            if not role:
+                style = self.rich_style
+            elif role.startswith("badge:"):
+                style = self.get_component_rich_style(f"role--{role[6:]}") + Style(reverse=True, bold=True)
+            else:
+                style = self.get_component_rich_style(f"role--{role}")
+            self._role_styles[role] = style
+        return style
 
     def strip(self, line: Line, width: int, extra: Style | None = None) -> Strip:
         """One line, cut or padded to ``width`` cells."""
-        style = self.rich_style + extra if extra else self.rich_style
-        segments = [
-            Segment(clean(text), self.role_style(role) + extra if extra else self.role_style(role))
-            for text, role in line
-        ]
-        return Strip(segments).adjust_cell_length(width, style)
+        styles = [self.role_style(role) for _, role in line] + [self.role_style("")]
+        if extra is not None:
+            styles = [style + extra for style in styles]
+        segments = [Segment(clean(text), style) for (text, _), style in zip(line, styles, strict=False)]
+        return Strip(segments).adjust_cell_length(width, styles[-1])
 
 
 class LinePanel(RoleStyles):

@@ -222,7 +222,9 @@ class SessionState:
 
     @property
     def is_half_precision(self) -> bool:
-        return self.hello is not None and self.hello.model.get("dtype") in HALF_PRECISION
+        if self.hello is None:
+            return False
+        return bool(self.hello.model.get("half_precision", self.hello.model.get("dtype") in HALF_PRECISION))
 
     @property
     def is_simulated(self) -> bool:

@@ -8,12 +8,11 @@ from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
-from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from workbench.attach.line_panel import ROLE_CLASSES, RoleStyles, Word
+from workbench.attach.scroll_mark import scroll_mark
 from workbench.attach.step_row import COLUMNS, header_cells, step_cells
 from workbench.attach.timeline import Entry, Mark, Timeline
 from workbench.step_words import slots_agree
@@ -30,6 +29,7 @@ MARK_WORDS = {
 }
 GUTTER = 1
 HEADER = 1
+WHEEL_ROWS = 3
 
 
 def row_words(entry: Entry, width: int, selected: bool) -> list[Word]:
@@ -50,12 +50,11 @@ def row_words(entry: Entry, width: int, selected: bool) -> list[Word]:
     return words[:-1]
 
 
-class StepTable(ScrollView, RoleStyles, can_focus=True):
+class StepTable(RoleStyles, can_focus=True):
     """Follows the newest step, or is frozen on a snapshot that one can walk through while the engine goes on."""
 
-    DEFAULT_CSS = "StepTable { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }"
+    DEFAULT_CSS = "StepTable { height: 1fr; }"
     COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES | {"table--header", "table--cursor"}
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f,space", "freeze", "Freeze/follow", key_display="f"),
         Binding("up,k", "move(-1)", "Select", key_display="↑↓"),
@@ -67,7 +66,7 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
     ]
 
     class Selected(Message):
-        """Another row is selected, or the table froze or follows again."""
+        """A person selected a row, or froze the table, or let it follow again."""
 
         def __init__(self, entry: Entry | None) -> None:
             super().__init__()
@@ -82,7 +81,10 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
         self._frozen: Timeline | None = None
         self._drawn_end = -1
         self._strips: LRUCache[tuple[int, int, bool], Strip] = LRUCache(512)
+        self.top = 0
+        """Number of the row on the first line."""
         self.cursor = -1
+        """Number of the selected row; the newest while following."""
 
     @property
     def is_following(self) -> bool:
@@ -99,97 +101,106 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
         return self._view.row(self.cursor)
 
     @property
+    def page(self) -> int:
+        """Rows that fit."""
+        return max(1, self.size.height - HEADER)
+
+    @property
     def _view(self) -> Timeline:
         return self._frozen or self._live
 
-    def sync(self) -> None:
-        """Take in what the timeline got since the last call; called at the screen's pace, not the bus's."""
+    def sync(self) -> bool:
+        """Take in what the timeline got since the last call; called at the screen's pace, not the bus's.
+
+        True when another row is selected now: the newest one.
+        """
         if self._frozen is not None or self._live.end == self._drawn_end:
-            return
+            return False
         self._drawn_end = self._live.end
         self.cursor = self._live.end - 1
-        self._resize_view()
-        self.scroll_to(y=self.max_scroll_y, animate=False, force=True, immediate=True)
-        self.refresh()
-        self.post_message(self.Selected(self.entry))
+        self._show(self.cursor)
+        return True
 
     def freeze(self) -> None:
         """Stop following; the rows stay where they are."""
         if self._frozen is None:
             self._frozen = self._live.snapshot()
-            self._resize_view()
-            self.refresh()
 
     def follow(self) -> None:
         """Go on with the newest step."""
         self._frozen = None
         self._drawn_end = -1
         self.sync()
-
-    def move(self, rows: int) -> None:
-        """Move the selection; a table that followed freezes."""
-        self.freeze()
-        self.select(self.cursor + rows)
+        self.post_message(self.Selected(self.entry))
 
     def select(self, row: int) -> None:
-        """Select a row by number, kept within what there is, and bring it into view."""
+        """Select a row by number, kept within what there is; a table that followed freezes."""
+        self.freeze()
         view = self._view
         self.cursor = max(view.first, min(row, view.end - 1))
-        line, page = self.cursor - view.first, max(1, self.size.height - HEADER)
-        if line < self.scroll_offset.y:
-            self.scroll_to(y=line, animate=False, force=True, immediate=True)
-        elif line >= self.scroll_offset.y + page:
-            self.scroll_to(y=line - page + 1, animate=False, force=True, immediate=True)
-        self.refresh()
+        self._show(self.cursor)
         self.post_message(self.Selected(self.entry))
+
+    def _show(self, row: int) -> None:
+        """Bring a row into view, with as little movement as it takes."""
+        self._move_top(max(row - self.page + 1, min(self.top, row)))
+
+    def _move_top(self, top: int) -> None:
+        view = self._view
+        self.top = max(view.first, min(top, view.end - self.page))
+        self.refresh()
 
     def action_freeze(self) -> None:
         if self.is_following:
-            self.freeze()
-            self.post_message(self.Selected(self.entry))
+            self.select(self.cursor)
         else:
             self.follow()
 
     def action_move(self, rows: int) -> None:
-        self.move(rows)
+        self.select(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        self.move(pages * max(1, self.size.height - HEADER))
+        self.select(self.cursor + pages * self.page)
 
     def action_first(self) -> None:
-        self.freeze()
-        self.select(self._view.first)
+        self.select(0)
 
     def action_follow(self) -> None:
         self.follow()
 
-    def _resize_view(self) -> None:
-        self.virtual_size = Size(self.scrollable_content_region.width, len(self._view) + HEADER)
-
     def on_resize(self, event: events.Resize) -> None:
         self._strips.clear()
-        self._resize_view()
-        if self.is_following:
-            self.scroll_to(y=self.max_scroll_y, animate=False, force=True, immediate=True)
+        self._show(self.cursor)
 
     def on_click(self, event: events.Click) -> None:
         if event.y >= HEADER:
-            self.freeze()
-            self.select(self._view.first + self.scroll_offset.y + event.y - HEADER)
+            self.select(self.top + event.y - HEADER)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(-WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(WHEEL_ROWS)
+
+    def _wheel(self, rows: int) -> None:
         self.freeze()
+        self._move_top(self.top + rows)
+        self.post_message(self.Selected(self.entry))
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips.clear()
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
+        width = self.size.width - 1  # the last column is the scrollbar's
         if y < HEADER:
             header = self.get_component_rich_style("table--header")
-            return self.strip([(" " + " ".join(header_cells(width - GUTTER)), "dim")], width, header)
-        number = self._view.first + self.scroll_offset.y + y - HEADER
+            return self.strip([(" " + " ".join(header_cells(width - GUTTER)), "dim")], width + 1, header)
+        view = self._view
+        mark = scroll_mark(y - HEADER, self.page, self.top - view.first, self.page, len(view))
+        return Strip.join([self._row(self.top + y - HEADER, width), self.strip([(mark, "dim")], 1)])
+
+    def _row(self, number: int, width: int) -> Strip:
         selected = number == self.cursor
         key = (number, width, selected)
         cached = self._strips.get(key)
@@ -197,7 +208,7 @@ class StepTable(ScrollView, RoleStyles, can_focus=True):
             return cached
         entry = self._view.row(number)
         if entry is None:
-            return Strip.blank(width, self.rich_style)
+            return self.strip([], width)
         # Only the background: the words keep their roles' colours.
         extra = Style(bgcolor=self.get_component_rich_style("table--cursor").bgcolor, bold=True) if selected else None
         strip = self.strip(row_words(entry, width, selected), width, extra)

@@ -7,6 +7,14 @@ from typing import Any
 
 import click
 
+from probes.knobs import KNOBS
+
+KNOB_HELP = "\b\nKnobs:\n" + "\n".join(
+    f"  {name:<13} {'|'.join(spec.choices) if spec.choices else f'{spec.low}..{spec.high}':<17} {spec.help}"
+    for name, spec in KNOBS.items()
+)
+"""The knobs of this version, for the end of a help text; an engine of another one may have others."""
+
 
 def split_words(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The NAME, if the first word is not an assignment, and the assignments.

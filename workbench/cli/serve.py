@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from probes.knobs import KNOBS, DraftSync, KnobError, Knobs, SpecMode, apply_changes
-from workbench.cli.assignments import parse
+from workbench.cli.assignments import KNOB_HELP, parse
 from workbench.cli.engine_program import require_engine, run_engine_program
 
 SERVER_FIELDS = frozenset({"name", "host", "port"})
@@ -54,7 +54,7 @@ def at_least(least: int) -> click.IntRange:
     return click.IntRange(min=least)
 
 
-@click.command("serve")
+@click.command("serve", epilog=KNOB_HELP)
 @click.argument("words", nargs=-1, metavar="[KNOB=VALUE]...")
 @click.option("--name", help="Name on this machine, for ls, attach and the others.  [default: default]")
 @click.option("--host", help="Address to serve HTTP on.  [default: 127.0.0.1]")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from probes.control import Applied, ControlClient, Refused
-from workbench.cli.assignments import parse, split_words
+from workbench.cli.assignments import KNOB_HELP, parse, split_words
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.console import fail, print_json, print_line
 from workbench.exit_codes import ExitCode
 
 
-@click.command("set")
+@click.command("set", epilog=KNOB_HELP)
 @click.argument("words", nargs=-1, required=True, metavar="[NAME] KNOB=VALUE...")
 @click.option("--expect", multiple=True, metavar="KNOB=VALUE", help="Change only if this is in force. Repeatable.")
 @click.option("--why", default="", help="Reason, kept with the change on the bus.")

@@ -28,7 +28,11 @@ def speculation_state(hello: HelloEvent) -> str:
 
 def facts(fields: dict[str, Any] | None) -> str:
     """``name=smollm2 dtype=bfloat16 …``"""
-    return "  ".join(f"{key}={value}" for key, value in fields.items()) if fields else "none"
+    if not fields:
+        return "none"
+    return "  ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in fields.items()
+    )
 
 
 @click.command("which")
