@@ -1,0 +1,84 @@
+"""``specwb demo``: start an engine, load it, and compare speculation off, on and by policy."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from workbench.cli.console import print_json, print_line
+from workbench.cli.engine_program import require_engine
+from workbench.exit_codes import ExitCode
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind like Ctrl-C does, so that the engine is ended too; exit code 143."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(int(ExitCode.TERMINATED))
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def serve_options(model: str | None, draft_model: str | None, dtype: str | None, threads: int | None) -> list[str]:
+    """Words for ``specwb serve``: only what was given."""
+    given = {"--model": model, "--draft-model": draft_model, "--dtype": dtype, "--threads": threads}
+    return [word for option, value in given.items() if value is not None for word in (option, str(value))]
+
+
+@click.command("demo")
+@click.option("--model", help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]")
+@click.option("--draft-model", help="An EAGLE-3 head: directory, built-in name or auto.  [default: auto]")
+@click.option("--dtype", type=click.Choice(["auto", "bfloat16", "float16", "float32", "float64"]), help="Precision.")
+@click.option("--threads", type=click.IntRange(min=0), help="Threads of the model's arithmetic; 0 takes all cores.")
+@click.option("--tokens", type=click.IntRange(8, 1024), default=48, show_default=True, help="Tokens an answer.")
+@click.option("--keep", is_flag=True, help="Leave the engine running at the end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout at the end; the rest goes to stderr.")
+def command(
+    model: str | None,
+    draft_model: str | None,
+    dtype: str | None,
+    threads: int | None,
+    tokens: int,
+    keep: bool,
+    as_json: bool,
+) -> int:
+    """Start an engine of its own, ramp clients up and down through the threshold with speculation off, on and auto,
+    and compare: pace, accept length, switches, slots, and whether the outputs are identical.
+
+    Exit code 1: outputs differ beyond near-ties, or slots were lost.
+
+    \b
+    Example:
+      specwb demo
+      specwb demo --dtype float32 --tokens 96 --json
+    """
+    if draft_model == "none":
+        raise click.UsageError("--draft-model none leaves nothing to compare; give a head, or leave it out")
+    require_engine()
+    from workbench.demo.outcome_table import outcome_lines
+    from workbench.demo.session import demonstrate
+
+    out = sys.stderr if as_json else sys.stdout
+
+    def say(line: str) -> None:
+        click.echo(line, file=out) if as_json else print_line(line)
+
+    with ending_in_order():
+        outcome = demonstrate(serve_options(model, draft_model, dtype, threads), tokens, say, keep=keep)
+    for line in outcome_lines(outcome, shutil.get_terminal_size().columns if out.isatty() else None):
+        say(line)
+    if as_json:
+        print_json(outcome.as_json())
+    return outcome.exit_code

@@ -1,0 +1,1 @@
+"""``specwb demo``: one engine, one ramp of load, three settings of speculation, and what came of it."""

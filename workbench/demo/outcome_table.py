@@ -1,0 +1,78 @@
+"""What the demo found, for people: a table, how to read it, and the verdict."""
+
+from __future__ import annotations
+
+import os
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from workbench.demo.near_ties import rule_text
+from workbench.demo.outcome import Outcome
+
+PLAIN_WIDTH = 160
+"""Columns for readers that are not terminals: enough that nothing is cut."""
+
+
+def outcome_lines(outcome: Outcome, width: int | None = None) -> list[str]:
+    """The whole text, a line an entry. ``width``: of the terminal; None where there is none."""
+    console = Console(width=width or PLAIN_WIDTH, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(_table(outcome))
+    table = [line.rstrip() for line in captured.get().splitlines()]
+    return [*table, *_reading(outcome)]
+
+
+def _table(outcome: Outcome) -> Table:
+    levels = sorted(set(outcome.levels))
+    columns = [*(f"tok/s\nat {level}" for level in levels), "tok/s\nramp", "accept\nlength", "\nswitches"]
+    columns += ["slots\nlost", "outputs\nidentical", "near-ties\nexcused"]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("\nspec")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for mode in outcome.modes:
+        load, compared = mode.load, mode.compared
+        table.add_row(
+            mode.name,
+            *(_pace(mode.tok_s(level)) for level in levels),
+            _pace(load.pace.tok_s),
+            "n/a" if load.accept_length is None else f"{load.accept_length:.2f}",
+            str(load.switches),
+            str(mode.slots_lost),
+            "yes" if compared.identical else "NO",
+            f"{compared.excused}/{compared.tokens}",
+        )
+    return table
+
+
+def _pace(tok_s: float | None) -> str:
+    return "n/a" if tok_s is None else f"{tok_s:.1f}" if tok_s < 100 else f"{tok_s:.0f}"
+
+
+def _reading(outcome: Outcome) -> list[str]:
+    """What stands below the table."""
+    outputs = sum(mode.compared.outputs for mode in outcome.modes)
+    excused = sum(mode.compared.excused for mode in outcome.modes)
+    faults = [difference for mode in outcome.modes for difference in mode.compared.faults]
+    ties = f", {excused} near-ties excused" if excused else ""
+    lines = [
+        "tok/s at N: over steps of N decode requests; ramp: over all steps, prompts included; near-ties: of all tokens",
+        f"outputs identical: {'yes' if outcome.identical else 'NO'} ({outputs} outputs against a reference made "
+        f"with spec=off{ties})",
+        f"rule: {rule_text(outcome.dtype)}",
+        *(f"difference: {fault.text}" for fault in faults),
+    ]
+    miscounted = [step for mode in outcome.modes for step in mode.miscounted]
+    lost = sum(mode.slots_lost for mode in outcome.modes)
+    agree = f"NO, in steps {miscounted}" if miscounted else "yes, in every step"
+    lines.append(f"slots lost: {lost}; slots expected = reserved = written: {agree}")
+    if outcome.events_lost:
+        lines.append(f"events lost on the bus: {outcome.events_lost}; the sums above are too low by them")
+    lines += [f"the engine reported an error: {error}" for error in outcome.errors]
+    if any(mode.load.simulated for mode in outcome.modes):
+        lines.append("SIMULATED: acceptance or weights are not real")
+    lines.append(f"one run on {os.cpu_count()} CPUs, whatever else they were doing; figures move with it")
+    lines.append(f"verdict: {outcome.verdict.text}")
+    return lines

@@ -1,0 +1,50 @@
+"""The steps' summary as it goes: a line a second, and one whenever the engine switches."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from probes.events import StepEvent
+from workbench.step_words import reason_text, widths_text
+
+EVERY_S = 1.0
+WINDOW_S = 2.0
+"""Steps of the last seconds (by the engine's clock) that accept length and pace are taken over."""
+
+HEADER = "  time  clients  step      reqs  width     accept   tok/s  queue  why"
+
+
+class ProgressLine:
+    """Says lines of one setting's load."""
+
+    def __init__(self, say: Callable[[str], None], began: float) -> None:
+        """``began``: monotonic time that the first column counts from."""
+        self._say = say
+        self._began = began
+        self._said_at = 0.0
+        self._window: deque[tuple[StepEvent, float]] = deque()
+
+    def step(self, step: StepEvent, us: float, clients: int, switched: bool) -> None:
+        """Take note of a step that took ``us`` microseconds; may say a line."""
+        self._window.append((step, us))
+        while self._window[0][0].t < step.t - WINDOW_S:
+            self._window.popleft()
+        now = time.monotonic()
+        # Steps without a decode explain nothing: the line waits for the next one that has.
+        if switched or (now - self._said_at >= EVERY_S and step.requests):
+            self._said_at = now
+            self._say(self._line(step, now, clients, switched))
+
+    def _line(self, step: StepEvent, now: float, clients: int, switched: bool) -> str:
+        steps = [entry for entry, _ in self._window]
+        us = sum(cost for _, cost in self._window)
+        verified = sum(entry.verified for entry in steps)
+        accept = f"{1 + sum(entry.correct_drafts for entry in steps) / verified:.2f}" if verified else "n/a"
+        pace = f"{sum(entry.emitted for entry in steps) / us * 1e6:.1f}" if us else "-"
+        mode = ("→ " if switched else "  ") + step.mode.upper()
+        return (
+            f"{now - self._began:5.1f}s  {clients:>7}  {mode:<8}  {step.requests:>4}  {widths_text(step):<8}  "
+            f"{accept:>6}  {pace:>6}  {step.queue:>5}  {reason_text(step)}"
+        )

@@ -1,0 +1,95 @@
+"""Sums over step events: what a setting of speculation did to a load. Token counts, never chunks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from probes.events import StepEvent
+from workbench.step_words import slots_agree
+
+UNDECIDED = ("prefill", "near_end")
+"""Reasons of steps that say nothing about the policy: no decode at all, or nothing left worth drafting for."""
+
+FEWEST_STEPS = 5
+"""A pace over fewer steps is not shown."""
+
+
+class StepTimer:
+    """Microseconds that each step cost by the wall: since the end of the last one, or its own stages after idling."""
+
+    def __init__(self) -> None:
+        self._last: StepEvent | None = None
+
+    def cost_us(self, step: StepEvent) -> float:
+        """Call with every step, in order."""
+        last, self._last = self._last, step
+        if last is not None and last.step == step.step - 1 and step.round_us:
+            return max(0.0, (step.t - last.t) * 1e6)
+        return float(sum(step.cpu_us.values()))
+
+
+@dataclass
+class Pace:
+    """Tokens over time."""
+
+    steps: int = 0
+    tokens: int = 0
+    us: float = 0.0
+
+    def add(self, tokens: int, us: float) -> None:
+        self.steps += 1
+        self.tokens += tokens
+        self.us += us
+
+    @property
+    def tok_s(self) -> float | None:
+        """Tokens a second of engine time; None where there is too little to tell."""
+        return self.tokens / self.us * 1e6 if self.us and self.steps >= FEWEST_STEPS else None
+
+
+@dataclass
+class StepSums:
+    """Of one stretch of steps."""
+
+    steps: int = 0
+    finished: int = 0
+    verified: int = 0
+    correct: int = 0
+    switches: int = 0
+    """Changes between speculating and plain decode steps."""
+    miscounted: list[int] = field(default_factory=list)
+    """Steps whose three slot counts differ."""
+    in_use: int = 0
+    """KV slots in use after the newest step, over both pools."""
+    simulated: bool = False
+    pace: Pace = field(default_factory=Pace)
+    """Over all steps, prefill included."""
+    by_requests: defaultdict[int, Pace] = field(default_factory=lambda: defaultdict(Pace))
+    """Decode requests in the step -> pace of such steps, those with prompt tokens left out."""
+    _speculating: bool | None = None
+
+    def add(self, step: StepEvent, us: float) -> bool:
+        """Count a step that took ``us`` microseconds; True when it decided otherwise than the decode step before."""
+        self.steps += 1
+        self.finished += step.finished
+        self.verified += step.verified
+        self.correct += step.correct_drafts
+        self.in_use = sum(pool.used for pool in step.kv.values())
+        self.simulated |= step.simulated
+        if not slots_agree(step):
+            self.miscounted.append(step.step)
+        self.pace.add(step.emitted, us)
+        if step.requests and not step.prefill_tokens:
+            self.by_requests[step.requests].add(step.emitted, us)
+        if not step.requests or step.reason in UNDECIDED:
+            return False
+        before, self._speculating = self._speculating, step.mode == "spec"
+        switched = before is not None and before != self._speculating
+        self.switches += switched
+        return switched
+
+    @property
+    def accept_length(self) -> float | None:
+        """1 + correct drafts / verifies: includes the bonus token; None when nothing was verified."""
+        return 1 + self.correct / self.verified if self.verified else None
