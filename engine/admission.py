@@ -42,7 +42,7 @@ class Admission:
         """
         try:
             sampling.check(self._vocab_size)
-            stops = StopConditions.of(sampling, self._eos, self._tokenizer)
+            stops = StopConditions.of(sampling, self._eos, self._tokenizer, prompt_ids)
         except SamplingError as error:
             raise RequestRefusedError(str(error), field=error.field) from error
         except ValueError as error:

@@ -84,8 +84,6 @@ class EngineProcess:
         self._say("warming up")
         self._check = self_check(assembly.core)
         assembly.warnings.extend(self._check.warnings)
-        for warning in assembly.warnings:
-            print(f"engine: warning: {warning}", file=sys.stderr, flush=True)
         self._assembly = assembly
         return assembly
 
@@ -170,7 +168,7 @@ class EngineProcess:
 
 def _leave_with_parent() -> None:
     """The server holds the other end of our stdin; end-of-file means it is gone, however it went."""
-    while sys.stdin.buffer.read(4096):
+    while os.read(sys.stdin.fileno(), 4096):  # not the buffered file: its lock would outlive the interpreter
         pass
     os._exit(EXIT_FATAL)
 

@@ -32,7 +32,13 @@ class StopConditions:
     detokenizer: IncrementalDetokenizer | None = None
 
     @classmethod
-    def of(cls, sampling: SamplingParams, eos_token_ids: Sequence[int], tokenizer: Tokenizer | None) -> StopConditions:
+    def of(
+        cls,
+        sampling: SamplingParams,
+        eos_token_ids: Sequence[int],
+        tokenizer: Tokenizer | None,
+        prompt_ids: Sequence[int] = (),
+    ) -> StopConditions:
         """Rules for a request.
 
         Raises:
@@ -45,7 +51,7 @@ class StopConditions:
             return cls(ids)
         if tokenizer is None:
             raise ValueError("stop strings need a tokenizer, and this engine was made without one")
-        return cls(ids, StopMatcher(list(sampling.stop)), IncrementalDetokenizer(tokenizer))
+        return cls(ids, StopMatcher(list(sampling.stop)), IncrementalDetokenizer(tokenizer, prompt_ids))
 
     def cut(self, tokens: Sequence[int], remaining: int) -> Cut:
         """The part of ``tokens`` that is emitted: up to a stop, and at most ``remaining``.

@@ -322,5 +322,5 @@ def test_plans_cannot_be_changed() -> None:
     llm.core.after_reserve = lambda plan: plans.append(plan) or plan  # type: ignore[func-returns-value]
     llm.generate([[1, 2, 3]], GREEDY)
     with pytest.raises(AttributeError):
-        plans[0].step = 5
+        plans[0].step = 5  # type: ignore[misc]
     assert replace(plans[0], step=5).step == 5
