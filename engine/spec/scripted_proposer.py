@@ -61,7 +61,8 @@ class ScriptedProposer:
 
     def propose(self, requests: Sequence[Request], choice: SpecChoice) -> DraftTrees:
         trees = [self._tree(request, choice) for request in requests]
-        return DraftTrees(torch.tensor([tokens for tokens, _ in trees]), torch.tensor([parents for _, parents in trees]))
+        tokens, parents = zip(*trees, strict=True)
+        return DraftTrees(torch.tensor(tokens), torch.tensor(parents))
 
     def _tree(self, request: Request, choice: SpecChoice) -> tuple[list[int], list[int]]:
         width = choice.draft_tokens
@@ -78,7 +79,8 @@ class ScriptedProposer:
             is_right = level < self._right and level < len(known)
             path = base if is_right else wrong[-1]
             if self._always is not None:
-                path, wrong = self._always, [t for t in wrong if t != self._always] + [self._vocab_size - 1]
+                path = self._always
+                wrong = [token for token in [*wrong, self._vocab_size - 1] if token != path]
             tokens += [*wrong[:siblings], path]
             parents += [at] * (siblings + 1)
             at = len(tokens) - 1
