@@ -32,6 +32,7 @@ from engine.stage_clock import StageClock
 from engine.step_plan import PlanMismatch, StepPlan, check_reservation
 from engine.step_tally import StepTally
 from engine.text.tokenizer import Tokenizer
+from engine.watch import StepWatch
 from probes.control import Applied, Refused, SetKnobs
 from probes.knob_board import KnobBoard
 from probes.knobs import KnobError, Knobs
@@ -71,6 +72,7 @@ class EngineCore:
         self.policy = ThresholdPolicy()
         sink = sink or NoSink()
         self.reporter = Reporter(sink, boot_id, self.scheduler, self.ledger, self.proposer)
+        self._watch = StepWatch(self.reporter.alert)
         self.check_knobs(config.knobs)
         self.knobs = KnobBoard(config.knobs, boot_id=boot_id, t=sink.t, publish=sink.publish, validate=self.check_knobs)
         self.step_number = 0  # of the newest step that ran
@@ -173,7 +175,11 @@ class EngineCore:
         outputs.extend(self._failures)
         self._failures = []
         if self.config.debug_checks:
-            self.check_invariants()
+            try:
+                self.check_invariants()
+            except AssertionError as error:
+                self.reporter.alert("invariant", "error", str(error), number)
+                raise
         return outputs
 
     def _prepare(self, number: int, candidates: Candidates) -> tuple[StepPlan, Reservation, StepTally] | None:
@@ -238,7 +244,7 @@ class EngineCore:
         if self.proposer is not None:
             self.proposer.settle(self.knobs.knobs.draft_sync)
         clock.begin("publish", number)
-        self.reporter.step(plan, reservation, tally, self.knobs.knob_epoch, clock)
+        self._watch.see(self.reporter.step(plan, reservation, tally, self.knobs.knob_epoch, clock))
         return outputs
 
     def _commit(self, entry: Accepted, ran: RunOutput, tally: StepTally) -> Output:

@@ -14,7 +14,7 @@ from engine.spec.proposer import Proposer
 from engine.stage_clock import StageClock
 from engine.step_plan import StepPlan
 from engine.step_tally import StepTally
-from probes.events import AlertEvent, AlertLevel, KvUse, RequestEvent, RequestPhase, RowsEvent
+from probes.events import AlertEvent, AlertLevel, KvUse, RequestEvent, RequestPhase, RowsEvent, StepEvent
 
 log = logging.getLogger(__name__)
 
@@ -40,29 +40,29 @@ class Reporter:
 
     def step(
         self, plan: StepPlan, reservation: Reservation, tally: StepTally, knob_epoch: int, clock: StageClock
-    ) -> None:
+    ) -> StepEvent:
         """The step's event, and its rows when somebody asked for them."""
         proposer, sink = self._proposer, self.sink
         running = self._scheduler.running
-        sink.publish(
-            tally.to_event(
-                plan,
-                reservation,
-                boot_id=self._boot_id,
-                t=sink.t(),
-                scheduler=self._scheduler.name,
-                algorithm=proposer.name if proposer else "",
-                knob_epoch=knob_epoch,
-                queue=len(self._scheduler.waiting),
-                draft_lag=sum(proposer.lag(r.request_id) for r in running) if proposer else 0,
-                draft_debt_bytes=proposer.debt_bytes() if proposer else 0,
-                kv=self.kv_use(),
-                cpu_us=clock.stages_us(),
-                round_us=clock.round_us,
-            )
+        event = tally.to_event(
+            plan,
+            reservation,
+            boot_id=self._boot_id,
+            t=sink.t(),
+            scheduler=self._scheduler.name,
+            algorithm=proposer.name if proposer else "",
+            knob_epoch=knob_epoch,
+            queue=len(self._scheduler.waiting),
+            draft_lag=sum(proposer.lag(r.request_id) for r in running) if proposer else 0,
+            draft_debt_bytes=proposer.debt_bytes() if proposer else 0,
+            kv=self.kv_use(),
+            cpu_us=clock.stages_us(),
+            round_us=clock.round_us,
         )
+        sink.publish(event)
         if tally.rows:
             sink.publish(RowsEvent(boot_id=self._boot_id, step=plan.step, t=sink.t(), rows=tally.rows))
+        return event
 
     def request(self, request: Request, phase: RequestPhase, step: int, error: str | None = None) -> None:
         """A request changed phase."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the server starts its engine; before torch is imported
