@@ -39,7 +39,7 @@ class ModeOutcome:
     def tok_s(self, requests: int) -> float | None:
         """Tokens a second in steps of so many decode requests."""
         pace = self.load.by_requests.get(requests)
-        return None if pace is None else pace.tok_s
+        return None if pace is None else pace.typical_tok_s
 
 
 @dataclass
@@ -76,12 +76,19 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        paces = {mode.name: {n: pace.tok_s for n, pace in mode.load.by_requests.items()} for mode in self.modes}
-        known = {
-            name: {n: tok_s for n, tok_s in found.items() if tok_s is not None and n in self.levels}
-            for name, found in paces.items()
-        }
+        paces = {mode.name: {n: mode.tok_s(n) for n in self.levels} for mode in self.modes}
+        known = {name: {n: tok_s for n, tok_s in found.items() if tok_s is not None} for name, found in paces.items()}
         return judge(known.get("off", {}), known.get("on", {}), int(self.knobs["threshold"]))
+
+    @property
+    def spread(self) -> float:
+        """Of the time of steps that should take alike, the worst found: says how quiet the machine was.
+
+        Not of auto, which at one number of requests may run both kinds of steps.
+        """
+        alike = [mode for mode in self.modes if mode.name != "auto"]
+        paces = [mode.load.by_requests[level] for mode in alike for level in self.levels]
+        return max((pace.spread for pace in paces if pace.spread is not None), default=1.0)
 
     def as_json(self) -> dict[str, Any]:
         """The final table, and what it was measured on."""
@@ -99,6 +106,7 @@ class Outcome:
             "slots_lost": sum(mode.slots_lost for mode in self.modes),
             "events_lost": self.events_lost,
             "errors": self.errors,
+            "step_time_spread": round(self.spread, 2),
             "pays_up_to": self.verdict.pays_up_to,
             "on_over_off": {str(requests): round(ratio, 3) for requests, ratio in self.verdict.ratios.items()},
             "verdict": self.verdict.text,

@@ -11,6 +11,9 @@ from rich.table import Table
 from workbench.demo.near_ties import rule_text
 from workbench.demo.outcome import Outcome
 
+NOISY = 2.5
+"""Spread of like steps above which a figure of a single run means little."""
+
 PLAIN_WIDTH = 160
 """Columns for readers that are not terminals: enough that nothing is cut."""
 
@@ -58,7 +61,7 @@ def _reading(outcome: Outcome) -> list[str]:
     faults = [difference for mode in outcome.modes for difference in mode.compared.faults]
     ties = f", {excused} near-ties excused" if excused else ""
     lines = [
-        "tok/s at N: over steps of N decode requests; ramp: over all steps, prompts included; near-ties: of all tokens",
+        "tok/s at N: in the typical (median) step of N decode requests; ramp: over all steps, prompts included",
         f"outputs identical: {'yes' if outcome.identical else 'NO'} ({outputs} outputs against a reference made "
         f"with spec=off{ties})",
         f"rule: {rule_text(outcome.dtype)}",
@@ -73,6 +76,12 @@ def _reading(outcome: Outcome) -> list[str]:
     lines += [f"the engine reported an error: {error}" for error in outcome.errors]
     if any(mode.load.simulated for mode in outcome.modes):
         lines.append("SIMULATED: acceptance or weights are not real")
-    lines.append(f"one run on {os.cpu_count()} CPUs, whatever else they were doing; figures move with it")
+    if outcome.spread > NOISY:
+        lines.append(
+            f"DISTURBED: steps that should take alike differ by {outcome.spread:.1f}x, so other programs were busy on "
+            f"these {os.cpu_count()} CPUs; believe no figure, the verdict included, before a run on a quiet machine"
+        )
+    else:
+        lines.append(f"one run on {os.cpu_count()} CPUs; steps that should take alike differ by {outcome.spread:.1f}x")
     lines.append(f"verdict: {outcome.verdict.text}")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from statistics import median, quantiles
 
 from probes.events import StepEvent
 from workbench.step_words import slots_agree
@@ -33,19 +34,34 @@ class StepTimer:
 class Pace:
     """Tokens over time."""
 
-    steps: int = 0
     tokens: int = 0
-    us: float = 0.0
+    costs_us: list[float] = field(default_factory=list)
+    """By step."""
 
     def add(self, tokens: int, us: float) -> None:
-        self.steps += 1
         self.tokens += tokens
-        self.us += us
+        self.costs_us.append(us)
 
     @property
     def tok_s(self) -> float | None:
         """Tokens a second of engine time; None where there is too little to tell."""
-        return self.tokens / self.us * 1e6 if self.us and self.steps >= FEWEST_STEPS else None
+        total = sum(self.costs_us)
+        return self.tokens / total * 1e6 if total and len(self.costs_us) >= FEWEST_STEPS else None
+
+    @property
+    def typical_tok_s(self) -> float | None:
+        """Tokens a step over the median step's time, for steps of one kind: a few disturbed ones do not move it."""
+        if len(self.costs_us) < FEWEST_STEPS or not (typical := median(self.costs_us)):
+            return None
+        return self.tokens / len(self.costs_us) / typical * 1e6
+
+    @property
+    def spread(self) -> float | None:
+        """How many times longer the slow steps took than the quick ones (90th over 10th percentile)."""
+        if len(self.costs_us) < 2 * FEWEST_STEPS:
+            return None
+        deciles = quantiles(self.costs_us, n=10)
+        return deciles[-1] / deciles[0] if deciles[0] > 0 else None
 
 
 @dataclass
