@@ -51,12 +51,16 @@ def fold_heads(q: torch.Tensor, kv_heads: int) -> torch.Tensor:
     """[n, T, heads, d] -> [n, kv_heads, heads // kv_heads * T, d]: the queries that share keys become rows."""
     n, width, heads, dim = q.shape
     group = heads // kv_heads
+    if width == 1:
+        return q.view(n, kv_heads, group, dim)
     return q.reshape(n, width, kv_heads, group, dim).permute(0, 2, 3, 1, 4).reshape(n, kv_heads, group * width, dim)
 
 
 def unfold_heads(out: torch.Tensor, width: int) -> torch.Tensor:
     """The inverse of `fold_heads`, flattened: [n * T, heads * d]."""
     n, kv_heads, rows, dim = out.shape
+    if width == 1:
+        return out.reshape(n, kv_heads * rows * dim)
     group = rows // width
     folded = out.reshape(n, kv_heads, group, width, dim).permute(0, 3, 1, 2, 4)
     return folded.reshape(n * width, kv_heads * group * dim)
@@ -142,12 +146,9 @@ class AttentionPlan:
         if group.loc is not None:
             k, v = pool.read(layer, group.loc)
             return k[None], v[None]
-        data = pool.data[layer]
-        if group.count == 1:
-            stop = group.base + group.length
-            return data[None, :heads, group.base : stop], data[None, heads:, group.base : stop]
-        _, slots, dim = data.shape
+        _, both, slots, dim = pool.data.shape
         size = (group.count, heads, group.length, dim)
         strides = (group.stride * dim, slots * dim, dim, 1)
-        offset = data.storage_offset() + group.base * dim
-        return data.as_strided(size, strides, offset), data.as_strided(size, strides, offset + heads * slots * dim)
+        keys = (layer * both * slots + group.base) * dim  # offset in the pool's storage
+        values = keys + heads * slots * dim
+        return pool.data.as_strided(size, strides, keys), pool.data.as_strided(size, strides, values)

@@ -27,7 +27,7 @@ SHAPES = {"chain of 2": (2, 1, 3), "4/2/16": (2, 4, 16), "4/3/16": (3, 4, 16)}
 
 
 def measure_accept(options: argparse.Namespace) -> None:
-    """Accept length of the default pair: default system line, greedy, natural end of text."""
+    """Accept length of the default pair: default system line, greedy, to the full length."""
     from engine.sampling_params import SamplingParams
 
     llm, sink = make_llm(options.model, options.dtype, options.threads, Knobs(spec="on"))
@@ -35,7 +35,7 @@ def measure_accept(options: argparse.Namespace) -> None:
     for name, (steps, topk, draft_tokens) in SHAPES.items():
         llm.set_knobs(steps=steps, topk=topk, draft_tokens=draft_tokens)
         first = len(sink.events)
-        completions = llm.generate(prompts, SamplingParams(max_tokens=options.tokens, temperature=0.0))
+        completions = llm.generate(prompts, SamplingParams(max_tokens=options.tokens, temperature=0.0, ignore_eos=True))
         verifies = sum(c.verify_steps for c in completions)
         emitted = sum(len(c.token_ids) for c in completions) - len(completions)  # less the prefills' tokens
         print(

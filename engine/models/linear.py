@@ -83,7 +83,7 @@ def make_linear(weight: torch.Tensor, arithmetic: Arithmetic) -> Linear:
         with warnings.catch_warnings():  # torch says its eager quantized kernels move elsewhere; the version is pinned
             warnings.simplefilter("ignore")
             packed = torch.ops.quantized.linear_prepack_fp16(weight.float().contiguous(), None)
-        product = torch.ops.quantized.linear_dynamic_fp16
+        product = torch.ops.quantized.linear_dynamic_fp16.default  # resolved once: a third of a call at one row
         return lambda x: product(x, packed)
     if arithmetic.name == "float32" and torch.backends.mkldnn.is_available():
         reordered = torch.ops.mkldnn._reorder_linear_weight(weight.float().contiguous(), 16)
