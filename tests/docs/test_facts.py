@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
 
 from engine.config import EngineConfig
+from engine.models import catalog
 from engine.models.linear import choose_arithmetic
 from engine.server.engine_state import Phase
 from engine.server.exit_status import ExitStatus
@@ -128,6 +131,37 @@ def test_bytes_of_a_token_are_worked_out_rightly() -> None:
             kept = choose_arithmetic(name).activations.itemsize
             assert each == f"{layers * 2 * heads * size * kept:,}"
             assert all_of_them == f"{layers * 2 * heads * size * kept * tokens / 2**30:.2f} GiB"
+
+
+def test_stages_of_a_step_are_those_of_the_source_in_order() -> None:
+    begun = [
+        stage
+        for call in calls("engine/core.py")
+        if name_of(call) in ("begin", "begin_step") and (stage := constant(call.args[0])) is not None
+    ]
+    told = list(table(section(ARCHITECTURE, "One step's life")))
+    assert sorted(told) == sorted(set(begun))
+    assert told == re.findall(r"`(\w+)`", next(line for line in WIRE.splitlines() if line.startswith("| `cpu_us`")))[1:]
+
+
+def test_libraries_are_those_of_the_project() -> None:
+    project = tomllib.loads(page("pyproject.toml"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["engine"]]
+    told = {name for first in table(section(ARCHITECTURE, "Libraries")) for name in first.split(", ")}
+    assert told == {Requirement(line).name for line in wanted}
+
+
+def test_readme_is_the_projects_and_says_what_it_needs() -> None:
+    project, text = tomllib.loads(page("pyproject.toml"))["project"], page("README.md")
+    assert project["readme"] == "README.md"
+    versions = [line.rsplit(" ", 1)[1] for line in project["classifiers"] if ":: 3." in line]
+    assert f"Python {versions[0]} to {versions[-1]}" in text
+    apt = re.search(r"apt-get install [\w -]+", page("scripts/install.sh"))
+    assert apt is not None
+    assert apt[0] in text
+    model = catalog.TARGETS[EngineConfig().model]
+    assert isinstance(model, catalog.WheelModel)
+    assert f"({model.wheel_bytes / 1e6:.0f} MB," in text
 
 
 def links(text: str) -> list[str]:
