@@ -67,7 +67,9 @@ def _walk_decodes(plan: StepPlan, trees: DraftTrees | None, ran: RunOutput) -> l
     def draw_at(nodes: torch.Tensor, alive: list[int], depth: int) -> torch.Tensor:
         who = [requests[i] for i in alive]
         positions = [len(request.ids) + depth for request in who]
-        return draw(ran.logits[offsets[alive] + nodes], [r.sampling for r in who], [r.seed for r in who], positions)
+        # The decodes' rows come first, so those of a plain step are a view; a copy of 48 rows is 10 MB.
+        logits = ran.logits[: len(requests)] if width == 1 else ran.logits[offsets[alive] + nodes]
+        return draw(logits, [r.sampling for r in who], [r.seed for r in who], positions)
 
     return walk_trees(DraftTrees(tokens, parents), draw_at)
 

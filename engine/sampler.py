@@ -11,10 +11,21 @@ from engine.ipc import TokenLogprobs
 from engine.keyed_uniform import keyed_uniform
 from engine.sampling_params import SamplingParams
 
+ARGMAX_BLOCK = 256
+
 
 def greedy(logits: torch.Tensor) -> torch.Tensor:
-    """Likeliest token of each row, ties to the lowest id. [N, vocab] -> int64 [N]."""
-    return logits.argmax(dim=-1)
+    """Likeliest token of each row, ties to the lowest id. [N, vocab] -> int64 [N].
+
+    In two stages where the vocabulary divides: torch's argmax takes 5.7 ms for 48 rows of 49,152 on two cores, the
+    maximum of each block 0.7. The first block that holds the maximum, and the first place in it, are the lowest id.
+    """
+    n, vocab = logits.shape
+    if vocab % ARGMAX_BLOCK:
+        return logits.argmax(dim=-1)
+    blocks = logits.view(n, vocab // ARGMAX_BLOCK, ARGMAX_BLOCK)
+    block = blocks.amax(dim=-1).argmax(dim=-1)
+    return block * ARGMAX_BLOCK + blocks[torch.arange(n), block].argmax(dim=-1)
 
 
 def probabilities(logits: torch.Tensor, params: Sequence[SamplingParams]) -> torch.Tensor:

@@ -47,10 +47,10 @@ class _Group:
     mask: torch.Tensor | None  # additive [count | 1, 1, group * width, length], rows folded as in `fold_heads`
 
 
-def fold_heads(q: torch.Tensor, kv_heads: int) -> torch.Tensor:
-    """[n, T, heads, d] -> [n, kv_heads, heads // kv_heads * T, d]: the queries that share keys become rows."""
-    n, width, heads, dim = q.shape
-    group = heads // kv_heads
+def fold_heads(q: torch.Tensor, width: int, kv_heads: int) -> torch.Tensor:
+    """[n * T, heads, d] -> [n, kv_heads, heads // kv_heads * T, d]: the queries that share keys become rows."""
+    rows, heads, dim = q.shape
+    n, group = rows // width, heads // kv_heads
     if width == 1:
         return q.view(n, kv_heads, group, dim)
     return q.reshape(n, width, kv_heads, group, dim).permute(0, 2, 3, 1, 4).reshape(n, kv_heads, group * width, dim)
@@ -134,10 +134,10 @@ class AttentionPlan:
         outs, at = [], 0
         for group in self.groups:
             rows = group.count * group.width
-            part = q[at : at + rows].unflatten(0, (group.count, group.width))
+            folded = fold_heads(q[at : at + rows], group.width, self._kv_heads)
             at += rows
             k, v = self._view(layer, group, pool)
-            out = F.scaled_dot_product_attention(fold_heads(part, self._kv_heads), k, v, attn_mask=group.mask)
+            out = F.scaled_dot_product_attention(folded, k, v, attn_mask=group.mask)
             outs.append(unfold_heads(out, group.width))
         return outs[0] if len(outs) == 1 else torch.cat(outs)
 

@@ -27,7 +27,7 @@ SHAPES = {"chain of 2": (2, 1, 3), "4/2/16": (2, 4, 16), "4/3/16": (3, 4, 16)}
 
 
 def measure_accept(options: argparse.Namespace) -> None:
-    """Accept length of the default pair: default system line, greedy, to the full length."""
+    """Accept length of the default pair: default system line, greedy, natural end of text."""
     from engine.sampling_params import SamplingParams
 
     llm, sink = make_llm(options.model, options.dtype, options.threads, Knobs(spec="on"))
@@ -35,7 +35,7 @@ def measure_accept(options: argparse.Namespace) -> None:
     for name, (steps, topk, draft_tokens) in SHAPES.items():
         llm.set_knobs(steps=steps, topk=topk, draft_tokens=draft_tokens)
         first = len(sink.events)
-        completions = llm.generate(prompts, SamplingParams(max_tokens=options.tokens, temperature=0.0, ignore_eos=True))
+        completions = llm.generate(prompts, SamplingParams(max_tokens=options.tokens, temperature=0.0))
         verifies = sum(c.verify_steps for c in completions)
         emitted = sum(len(c.token_ids) for c in completions) - len(completions)  # less the prefills' tokens
         print(
@@ -47,11 +47,14 @@ def measure_accept(options: argparse.Namespace) -> None:
 
 def measure_step(options: argparse.Namespace) -> None:
     """A plain step against the floor, head loaded."""
-    llm, _ = make_llm(options.model, options.dtype, options.threads, Knobs(spec="off"))
+    # All prompts in one step, so that all requests have the same length from then on.
+    chunk = max(options.clients) * options.context
+    llm, _ = make_llm(options.model, options.dtype, options.threads, Knobs(spec="off"), prefill_chunk=chunk)
     print(f"plain step / floor, context {options.context}, {llm.assembly.arithmetic.weights}")
     for count in options.clients:
         with requests_in_decode(llm, count, options.context):
-            floor = make_floor(llm.core.model.shape, llm.assembly.arithmetic, count, options.context)
+            lengths = [request.committed for request in llm.core.scheduler.running]
+            floor = make_floor(llm.core.model.shape, llm.assembly.arithmetic, lengths)
             steps: list[float] = []
 
             def step(steps: list[float] = steps) -> float:

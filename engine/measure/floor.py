@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -12,11 +12,13 @@ from engine.models.linear import Arithmetic, make_linear
 from engine.models.shapes import LlamaShape
 
 
-def make_floor(shape: LlamaShape, arithmetic: Arithmetic, requests: int, context: int) -> Callable[[], float]:
+def make_floor(shape: LlamaShape, arithmetic: Arithmetic, lengths: Sequence[int]) -> Callable[[], float]:
     """A call that runs the floor of one plain step once and returns its seconds.
 
-    Random weights of the same shapes in the same arithmetic; keys and values dense, [requests, kv_heads, context, d].
+    Random weights of the same shapes in the same arithmetic. Keys and values are dense, [requests, kv_heads, L, d],
+    with L the mean of ``lengths``: as many keys are read as requests of these lengths have.
     """
+    requests, context = len(lengths), round(sum(lengths) / len(lengths))
     dtype = arithmetic.activations
     q_size, kv_size = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
 

@@ -29,7 +29,7 @@ class HeadInput:
     """What the layer reads at some positions."""
 
     pair: torch.Tensor  # [N, 2 * hidden]
-    residual: torch.Tensor  # [N, hidden], in the norms' dtype
+    residual: torch.Tensor  # [N, hidden]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Eagle3Head:
         self._post_norm = RmsNorm(tensors[f"{layer}.post_attention_layernorm.weight"], eps, arithmetic)
         self._norm = RmsNorm(tensors["norm.weight"], eps, arithmetic)
         self._rotation = rotation_table(
-            shape.head_dim, max_model_len + ROPE_MARGIN, shape.rope_theta, shape.rope_scaling, arithmetic.norms
+            shape.head_dim, max_model_len + ROPE_MARGIN, shape.rope_theta, shape.rope_scaling, arithmetic.wide
         )
 
     def make_pool(self, slots: int) -> KvPool:
@@ -90,13 +90,12 @@ class Eagle3Head:
 
     def fuse(self, aux: torch.Tensor) -> torch.Tensor:
         """The target's hidden states of some tokens, [N, n_aux * target hidden] -> g [N, hidden]."""
-        return self._fc(aux).to(self.arithmetic.norms)
+        return self._fc(aux)
 
     def read(self, next_ids: torch.Tensor, g: torch.Tensor) -> HeadInput:
         """Layer input from the token *after* each position and its g. int64 [N], [N, hidden]."""
-        embedded = self._embedding[next_ids].to(self.arithmetic.norms)
-        normed = self._hidden_norm.wide(g)
-        pair = torch.cat([self._input_norm(embedded), normed.to(self.arithmetic.activations)], dim=-1)
+        normed = self._hidden_norm(g)
+        pair = torch.cat([self._input_norm(self._embedding[next_ids]), normed], dim=-1)
         return HeadInput(pair, normed if self.shape.norm_before_residual else g)
 
     def write_kv(self, inputs: HeadInput, positions: torch.Tensor, loc: torch.Tensor, pool: KvPool) -> None:
@@ -126,7 +125,8 @@ class Eagle3Head:
         cache.append(kv.unflatten(0, (batch, -1)), shape.num_kv_heads)
         assert cache.keys is not None
         assert cache.values is not None
-        q = self._queries(inputs, positions).unflatten(0, (batch, -1))  # [B, m, heads, head_dim]
+        q = self._queries(inputs, positions)  # [B * m, heads, head_dim]
+        nodes = q.shape[0] // batch
         group = shape.num_heads // shape.num_kv_heads
         outs = []
         for i, (prefix_k, prefix_v) in enumerate(prefixes):
@@ -134,8 +134,9 @@ class Eagle3Head:
             v = torch.cat([prefix_v, cache.values[i]], dim=1)[None]
             sees = F.pad(visible[i : i + 1], (prefix_k.shape[1], 0), value=True)
             mask = additive_mask(sees, group, k.dtype)
-            out = F.scaled_dot_product_attention(fold_heads(q[i : i + 1], shape.num_kv_heads), k, v, attn_mask=mask)
-            outs.append(unfold_heads(out, q.shape[1]))
+            folded = fold_heads(q[i * nodes : (i + 1) * nodes], nodes, shape.num_kv_heads)
+            out = F.scaled_dot_product_attention(folded, k, v, attn_mask=mask)
+            outs.append(unfold_heads(out, nodes))
         return self._finish(inputs, torch.cat(outs))
 
     def _keys_values(self, inputs: HeadInput, positions: torch.Tensor) -> torch.Tensor:

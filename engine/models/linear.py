@@ -30,8 +30,8 @@ class Arithmetic:
     why: str
 
     @property
-    def norms(self) -> torch.dtype:
-        """Residual stream and norms: never below float32 (first-token activations reach 26,000 in some models)."""
+    def wide(self) -> torch.dtype:
+        """What norms and rotations are computed in: never below float32 (first-token activations reach 26,000)."""
         return torch.float64 if self.activations == torch.float64 else torch.float32
 
     @property

@@ -32,7 +32,7 @@ class ForwardBatch:
 
 @dataclass(frozen=True)
 class ForwardOutput:
-    logits: torch.Tensor  # [M, vocab], float32 or wider
+    logits: torch.Tensor  # [M, vocab], in the activations' dtype
     aux: torch.Tensor | None  # [N, n_aux * hidden], in the activations' dtype
 
 
@@ -47,25 +47,31 @@ class Mlp:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         both = self._gate_up(x)  # [N, 2 * intermediate]
-        return self._down(F.silu(both[:, : self._width]) * both[:, self._width :])
+        return self._down(F.silu(both[:, : self._width]).mul_(both[:, self._width :]))
 
 
 class RmsNorm:
-    """x / sqrt(mean(x^2) + eps) * weight, computed in the residual stream's dtype (arXiv 1910.07467)."""
+    """x / sqrt(mean(x^2) + eps) * weight (arXiv 1910.07467), computed in float32 or wider.
+
+    In float32 and float64 by way of the vector's length, sqrt(n * (mean(x^2) + eps)) = hypot(|x|, sqrt(n * eps)): four
+    kernels where torch's own takes eight, and at a single row a step is made of kernel calls.
+    """
 
     def __init__(self, weight: torch.Tensor, eps: float, arithmetic: Arithmetic) -> None:
-        self._weight = weight.to(arithmetic.norms)
+        self._weight = weight.to(arithmetic.activations)
         self._eps = eps
-        self._out = arithmetic.activations
         self._size = (weight.shape[0],)
-
-    def wide(self, x: torch.Tensor) -> torch.Tensor:
-        """[N, hidden] -> [N, hidden], still in the norms' dtype."""
-        return F.rms_norm(x, self._size, self._weight, self._eps)
+        self._by_length = arithmetic.activations == arithmetic.wide
+        self._floor = torch.tensor((weight.shape[0] * eps) ** 0.5, dtype=arithmetic.wide)
+        self._scaled = self._weight * weight.shape[0] ** 0.5
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """[N, hidden] -> [N, hidden] in the activations' dtype."""
-        return self.wide(x).to(self._out)
+        """[N, hidden] -> [N, hidden]"""
+        if not self._by_length:
+            return F.rms_norm(x, self._size, self._weight, self._eps)
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        normed: torch.Tensor = (x / length.hypot_(self._floor)).mul_(self._scaled)
+        return normed
 
 
 class _Layer:
@@ -95,7 +101,7 @@ class LlamaModel:
         self._lm_head = make_linear(head, arithmetic)
         self._norm = RmsNorm(tensors["norm.weight"], shape.rms_norm_eps, arithmetic)
         self._rotation = rotation_table(
-            shape.head_dim, max_model_len + ROPE_MARGIN, shape.rope_theta, shape.rope_scaling, arithmetic.norms
+            shape.head_dim, max_model_len + ROPE_MARGIN, shape.rope_theta, shape.rope_scaling, arithmetic.wide
         )
 
     def make_pool(self, slots: int) -> KvPool:
@@ -113,11 +119,11 @@ class LlamaModel:
         q_size = shape.num_heads * shape.head_dim
         rotated = shape.num_heads + shape.num_kv_heads
         rotation = self._rotation[batch.positions][:, None]  # [N, 1, head_dim / 2]
-        x = self.embedding[batch.input_ids].to(self.arithmetic.norms)  # [N, hidden], the residual stream
-        aux: list[torch.Tensor] = []
+        x = self.embedding[batch.input_ids]  # [N, hidden], the residual stream
+        entering: dict[int, torch.Tensor] = {}  # boundary -> the residual stream there
         for index, layer in enumerate(self._layers):
             if batch.capture_aux and index in aux_layers:
-                aux.append(x.to(self.arithmetic.activations, copy=True))
+                entering[index] = x.clone()
             qkv = layer.qkv(layer.input_norm(x)).view(n, rotated + shape.num_kv_heads, shape.head_dim)
             rotate(qkv[:, :rotated], rotation)
             pool.write(index, batch.out_cache_loc, qkv[:, shape.num_heads :])
@@ -125,11 +131,11 @@ class LlamaModel:
             x += layer.o(attended.view(n, q_size))
             x += layer.mlp(layer.post_norm(x))
         if batch.capture_aux and shape.num_layers in aux_layers:
-            aux.append(x.to(self.arithmetic.activations, copy=True))
+            entering[shape.num_layers] = x.clone()
+        aux = torch.cat([entering[boundary] for boundary in aux_layers], dim=1) if batch.capture_aux else None
         if batch.logit_rows is not None:
             x = x[batch.logit_rows]
         if not x.shape[0]:  # a chunk that finishes no prompt
-            return ForwardOutput(x.new_empty(0, shape.vocab_size), torch.cat(aux, dim=1) if aux else None)
+            return ForwardOutput(x.new_empty(0, shape.vocab_size), aux)
         logits = self._lm_head(self._norm(x))
-        wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-        return ForwardOutput(wide, torch.cat(aux, dim=1) if aux else None)
+        return ForwardOutput(logits, aux)

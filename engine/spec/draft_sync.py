@@ -26,11 +26,8 @@ class DraftState:
     request: Request
     written: int = 0  # positions with draft K and V
     waiting: list[torch.Tensor] = field(default_factory=list)  # aux of positions written.. , [n, n_aux * hidden] each
+    lag: int = 0  # rows in `waiting`
     newest: torch.Tensor | None = None  # g of position written - 1, [1, hidden]
-
-    @property
-    def lag(self) -> int:
-        return sum(rows.shape[0] for rows in self.waiting)
 
 
 class DraftKv:
@@ -46,6 +43,7 @@ class DraftKv:
         """aux [n, n_aux * hidden] of the newest n committed positions."""
         state = self.states.setdefault(request.request_id, DraftState(request))
         state.waiting.append(aux)
+        state.lag += aux.shape[0]
 
     def catch_up(self, states: Iterable[DraftState]) -> None:
         """Write K and V of all waiting rows of these requests: fc, norms, k and v projections, nothing else."""
@@ -67,7 +65,7 @@ class DraftKv:
             row += state.lag
             state.newest = g[row - 1 : row].clone()
             state.written += state.lag
-            state.waiting = []
+            state.waiting, state.lag = [], 0
         self.pool.take_written()
 
     def settle_lazily(self) -> None:

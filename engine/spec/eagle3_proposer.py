@@ -58,7 +58,8 @@ class Eagle3Proposer:
         return sum(state.written for state in self.kv.states.values())
 
     def debt_bytes(self) -> int:
-        return sum(t.numel() * t.element_size() for state in self.kv.states.values() for t in state.waiting)
+        row = len(self.aux_layers) * self.head.shape.target_hidden_size * self.head.arithmetic.activations.itemsize
+        return row * sum(state.lag for state in self.kv.states.values())
 
     @torch.inference_mode()
     def propose(self, requests: Sequence[Request], choice: SpecChoice) -> DraftTrees:
