@@ -16,6 +16,7 @@ class KvPool:
     def __init__(self, layers: int, kv_heads: int, slots: int, head_dim: int, dtype: torch.dtype) -> None:
         self.kv_heads = kv_heads
         self.data = torch.zeros(layers, 2 * kv_heads, slots, head_dim, dtype=dtype)
+        self._layers = self.data.unbind(0)
         self.written = 0  # rows written by layer 0, for slots_written
 
     @property
@@ -25,7 +26,7 @@ class KvPool:
 
     def write(self, layer: int, loc: torch.Tensor, kv: torch.Tensor) -> None:
         """Write one layer's keys and values. loc int64 [N]; kv [N, 2 * kv_heads, head_dim]."""
-        self.data[layer].index_copy_(1, loc, kv.transpose(0, 1))
+        self._layers[layer].index_copy_(1, loc, kv.transpose(0, 1))
         if layer == 0:
             self.written += loc.numel()
 

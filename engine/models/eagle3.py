@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from engine.attention.dense import AttentionPlan, additive_mask, fold_heads, unfold_heads
 from engine.kv.pool import KvPool
 from engine.models.linear import Arithmetic, make_linear
-from engine.models.llama import ROPE_MARGIN, Mlp, RmsNorm
+from engine.models.llama import ROPE_MARGIN, Mlp, NormedLinear, RmsNorm
 from engine.models.rotary import interleave_rows, rotate, rotation_table
 from engine.models.shapes import Eagle3Shape
 
@@ -75,12 +75,10 @@ class Eagle3Head:
         self._kv = make_linear(torch.cat([k, tensors[f"{attn}.v_proj.weight"]]), arithmetic)
         self._q = make_linear(interleave_rows(tensors[f"{attn}.q_proj.weight"], shape.head_dim), arithmetic)
         self._o = make_linear(tensors[f"{attn}.o_proj.weight"], arithmetic)
-        self._mlp = Mlp(tensors, f"{layer}.mlp", arithmetic)
-        self._lm_head = make_linear(tensors["lm_head.weight"], arithmetic)
+        self._mlp = Mlp(tensors, layer, eps, arithmetic)
+        self._lm_head = NormedLinear(tensors["norm.weight"], tensors["lm_head.weight"], eps, arithmetic)
         self._input_norm = RmsNorm(tensors[f"{layer}.input_layernorm.weight"], eps, arithmetic)
         self._hidden_norm = RmsNorm(tensors[f"{layer}.hidden_norm.weight"], eps, arithmetic)
-        self._post_norm = RmsNorm(tensors[f"{layer}.post_attention_layernorm.weight"], eps, arithmetic)
-        self._norm = RmsNorm(tensors["norm.weight"], eps, arithmetic)
         self._rotation = rotation_table(
             shape.head_dim, max_model_len + ROPE_MARGIN, shape.rope_theta, shape.rope_scaling, arithmetic.wide
         )
@@ -152,6 +150,6 @@ class Eagle3Head:
 
     def _finish(self, inputs: HeadInput, attended: torch.Tensor) -> HeadOutput:
         x = inputs.residual + self._o(attended)
-        x = x + self._mlp(self._post_norm(x))
-        logits = self._lm_head(self._norm(x))
+        x = x + self._mlp(x)
+        logits = self._lm_head(x)
         return HeadOutput(torch.log_softmax(logits.float(), dim=-1), x)

@@ -36,55 +36,66 @@ class ForwardOutput:
     aux: torch.Tensor | None  # [N, n_aux * hidden], in the activations' dtype
 
 
-class Mlp:
-    """Gated SiLU MLP: down(silu(gate(x)) * up(x))."""
-
-    def __init__(self, tensors: Mapping[str, torch.Tensor], prefix: str, arithmetic: Arithmetic) -> None:
-        gate, up = tensors[f"{prefix}.gate_proj.weight"], tensors[f"{prefix}.up_proj.weight"]
-        self._gate_up = make_linear(torch.cat([gate, up]), arithmetic)
-        self._down = make_linear(tensors[f"{prefix}.down_proj.weight"], arithmetic)
-        self._width = gate.shape[0]
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        both = self._gate_up(x)  # [N, 2 * intermediate]
-        return self._down(F.silu(both[:, : self._width]).mul_(both[:, self._width :]))
-
-
 class RmsNorm:
-    """x / sqrt(mean(x^2) + eps) * weight (arXiv 1910.07467), computed in float32 or wider.
-
-    In float32 and float64 by way of the vector's length, sqrt(n * (mean(x^2) + eps)) = hypot(|x|, sqrt(n * eps)): four
-    kernels where torch's own takes eight, and at a single row a step is made of kernel calls.
-    """
+    """x / sqrt(mean(x^2) + eps) * weight (arXiv 1910.07467), computed in float32 or wider by torch."""
 
     def __init__(self, weight: torch.Tensor, eps: float, arithmetic: Arithmetic) -> None:
         self._weight = weight.to(arithmetic.activations)
         self._eps = eps
         self._size = (weight.shape[0],)
-        self._by_length = arithmetic.activations == arithmetic.wide
-        self._floor = torch.tensor((weight.shape[0] * eps) ** 0.5, dtype=arithmetic.wide)
-        self._scaled = self._weight * weight.shape[0] ** 0.5
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[N, hidden] -> [N, hidden]"""
-        if not self._by_length:
-            return F.rms_norm(x, self._size, self._weight, self._eps)
+        return F.rms_norm(x, self._size, self._weight, self._eps)
+
+
+class NormedLinear:
+    """RMS norm and the product behind it.
+
+    In float32 and float64 the norm's weight is part of the product's, and its denominator is a length:
+    sqrt(n * (mean(x^2) + eps)) = hypot(|x|, sqrt(n * eps)). Three kernels are left of torch's eight, and at a single
+    row a step is made of kernel calls. bfloat16 keeps torch's own norm, and so the rounding that models are trained in.
+    """
+
+    def __init__(self, norm: torch.Tensor, weight: torch.Tensor, eps: float, arithmetic: Arithmetic) -> None:
+        size = norm.shape[0]
+        self._norm = None if arithmetic.activations == arithmetic.wide else RmsNorm(norm, eps, arithmetic)
+        self._floor = torch.tensor((size * eps) ** 0.5, dtype=arithmetic.wide)
+        if self._norm is None:
+            weight = weight.to(arithmetic.wide) * (norm.to(arithmetic.wide) * size**0.5)
+        self._linear = make_linear(weight, arithmetic)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """[N, in] -> [N, out]"""
+        if self._norm is not None:
+            return self._linear(self._norm(x))
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        normed: torch.Tensor = (x / length.hypot_(self._floor)).mul_(self._scaled)
-        return normed
+        return self._linear(x / length.hypot_(self._floor))
+
+
+class Mlp:
+    """Norm and gated SiLU MLP: down(silu(gate(norm(x))) * up(norm(x)))."""
+
+    def __init__(self, tensors: Mapping[str, torch.Tensor], layer: str, eps: float, arithmetic: Arithmetic) -> None:
+        gate, up = tensors[f"{layer}.mlp.gate_proj.weight"], tensors[f"{layer}.mlp.up_proj.weight"]
+        norm = tensors[f"{layer}.post_attention_layernorm.weight"]
+        self._gate_up = NormedLinear(norm, torch.cat([gate, up]), eps, arithmetic)
+        self._down = make_linear(tensors[f"{layer}.mlp.down_proj.weight"], arithmetic)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = self._gate_up(x).chunk(2, dim=-1)  # [N, intermediate] each
+        return self._down(F.silu(gate).mul_(up))
 
 
 class _Layer:
     def __init__(self, tensors: Mapping[str, torch.Tensor], index: int, shape: LlamaShape, arith: Arithmetic) -> None:
-        prefix = f"layers.{index}"
-        attn = f"{prefix}.self_attn"
-        q = interleave_rows(tensors[f"{attn}.q_proj.weight"], shape.head_dim)
-        k = interleave_rows(tensors[f"{attn}.k_proj.weight"], shape.head_dim)
-        self.qkv = make_linear(torch.cat([q, k, tensors[f"{attn}.v_proj.weight"]]), arith)
-        self.o = make_linear(tensors[f"{attn}.o_proj.weight"], arith)
-        self.mlp = Mlp(tensors, f"{prefix}.mlp", arith)
-        self.input_norm = RmsNorm(tensors[f"{prefix}.input_layernorm.weight"], shape.rms_norm_eps, arith)
-        self.post_norm = RmsNorm(tensors[f"{prefix}.post_attention_layernorm.weight"], shape.rms_norm_eps, arith)
+        layer, eps = f"layers.{index}", shape.rms_norm_eps
+        q = interleave_rows(tensors[f"{layer}.self_attn.q_proj.weight"], shape.head_dim)
+        k = interleave_rows(tensors[f"{layer}.self_attn.k_proj.weight"], shape.head_dim)
+        v = tensors[f"{layer}.self_attn.v_proj.weight"]
+        self.qkv = NormedLinear(tensors[f"{layer}.input_layernorm.weight"], torch.cat([q, k, v]), eps, arith)
+        self.o = make_linear(tensors[f"{layer}.self_attn.o_proj.weight"], arith)
+        self.mlp = Mlp(tensors, layer, eps, arith)
 
 
 class LlamaModel:
@@ -98,8 +109,7 @@ class LlamaModel:
         self._layers = [_Layer(tensors, i, shape, arithmetic) for i in range(shape.num_layers)]
         self.embedding = tensors["embed_tokens.weight"].to(arithmetic.activations)
         head = tensors["embed_tokens.weight"] if shape.tie_embeddings else tensors["lm_head.weight"]
-        self._lm_head = make_linear(head, arithmetic)
-        self._norm = RmsNorm(tensors["norm.weight"], shape.rms_norm_eps, arithmetic)
+        self._lm_head = NormedLinear(tensors["norm.weight"], head, shape.rms_norm_eps, arithmetic)
         self._rotation = rotation_table(
             shape.head_dim, max_model_len + ROPE_MARGIN, shape.rope_theta, shape.rope_scaling, arithmetic.wide
         )
@@ -116,7 +126,6 @@ class LlamaModel:
         """
         shape = self.shape
         n = batch.input_ids.numel()
-        q_size = shape.num_heads * shape.head_dim
         rotated = shape.num_heads + shape.num_kv_heads
         rotation = self._rotation[batch.positions][:, None]  # [N, 1, head_dim / 2]
         x = self.embedding[batch.input_ids]  # [N, hidden], the residual stream
@@ -124,12 +133,12 @@ class LlamaModel:
         for index, layer in enumerate(self._layers):
             if batch.capture_aux and index in aux_layers:
                 entering[index] = x.clone()
-            qkv = layer.qkv(layer.input_norm(x)).view(n, rotated + shape.num_kv_heads, shape.head_dim)
+            qkv = layer.qkv(x).view(n, rotated + shape.num_kv_heads, shape.head_dim)
             rotate(qkv[:, :rotated], rotation)
             pool.write(index, batch.out_cache_loc, qkv[:, shape.num_heads :])
             attended = batch.attention.run(index, qkv[:, : shape.num_heads], pool)  # [N, q_size]
-            x += layer.o(attended.view(n, q_size))
-            x += layer.mlp(layer.post_norm(x))
+            x += layer.o(attended)
+            x += layer.mlp(x)
         if batch.capture_aux and shape.num_layers in aux_layers:
             entering[shape.num_layers] = x.clone()
         aux = torch.cat([entering[boundary] for boundary in aux_layers], dim=1) if batch.capture_aux else None
@@ -137,5 +146,5 @@ class LlamaModel:
             x = x[batch.logit_rows]
         if not x.shape[0]:  # a chunk that finishes no prompt
             return ForwardOutput(x.new_empty(0, shape.vocab_size), aux)
-        logits = self._lm_head(self._norm(x))
+        logits = self._lm_head(x)
         return ForwardOutput(logits, aux)

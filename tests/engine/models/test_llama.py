@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from engine.models.linear import choose_arithmetic, make_linear
-from engine.models.llama import RmsNorm
+from engine.models.llama import NormedLinear
 from engine.models.rotary import interleave_rows, rotate, rotation_table
 
 
@@ -21,7 +21,7 @@ def test_the_norm_equals_torchs_own_also_where_eps_matters_and_where_activations
     x = (torch.randn(5, 576, generator=generator, dtype=torch.float64) * scale).to(arithmetic.activations)
     weight = torch.randn(576, generator=generator, dtype=torch.float64)
     wanted = F.rms_norm(x.double(), (576,), weight.to(arithmetic.activations).double(), 1e-5)
-    got = RmsNorm(weight, 1e-5, arithmetic)(x)
+    got = NormedLinear(weight, torch.eye(576, dtype=torch.float64), 1e-5, arithmetic)(x)
     assert got.dtype == arithmetic.activations
     tolerance = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 2e-2}[dtype]
     torch.testing.assert_close(got.double(), wanted, rtol=tolerance, atol=tolerance)
