@@ -28,6 +28,14 @@ def slots_text(step: StepEvent) -> str:
     return f"{step.slots_expected}{'' if slots_agree(step) else '!'}"
 
 
+def took_text(step: StepEvent) -> str:
+    """Milliseconds of the step's own stages; a dot when they were not measured.
+
+    Not ``round_us``: that ends where the step starts, so it is the time of the step before.
+    """
+    return f"{sum(step.cpu_us.values()) / 1000:.1f}" if step.cpu_us else "·"
+
+
 def reason_text(step: StepEvent) -> str:
     """The decision's code, led by what went wrong with the step, followed by its words."""
     wrong = "" if slots_agree(step) else f"SLOTS {all_slots_text(step)} "

@@ -54,6 +54,7 @@ def step(number: int, requests: int = 3, t: float | None = None, **changes: Any)
     slots = width * requests
     correct = (requests * 3) // 2 if spec else 0
     emitted = requests + correct
+    run_us = 38_530 + 100 * (number % 7)
     given: dict[str, Any] = {
         "boot_id": BOOT,
         "seq": number,
@@ -78,8 +79,16 @@ def step(number: int, requests: int = 3, t: float | None = None, **changes: Any)
         "emitted": emitted,
         "accept_length": 1 + correct / requests if spec else None,
         "kv": {"target": KvUse(used=1640 + number, total=32768), "draft": KvUse(used=1640 + number, total=32768)},
-        "cpu_us": {"schedule": 80, "decide": 20, "plan": 40, "reserve": 30, "draft": 4200, "run": 38100, "accept": 310},
-        "round_us": 43_210 + 100 * (number % 7),
+        "cpu_us": {
+            "schedule": 80,
+            "decide": 20,
+            "plan": 40,
+            "reserve": 30,
+            "draft": 4200,
+            "run": run_us,
+            "accept": 310,
+        },
+        "round_us": 77_000,
         "trace": {"mode": "engine.policy:decide", "slots_reserved": "engine.kv.allocator:reserve"},
     }
     return StepEvent(**(given | changes))

@@ -26,7 +26,7 @@ acc      accept length: 1 + correct drafts / verifies, bonus included;
          in the status line over the last 10 s, n/a without a verify
 width    tokens per decode request × requests, as in 16×7 1×3
 slots    KV slots; ! when plan, allocator and runner disagree
-ms       from the start of one step to the start of the next
+ms       what the step took, all its stages together
 lost     events that did not reach us    epoch  knob changes so far
 LIVE     steps come    IDLE  no work     BUSY   one stage takes long
 STALE    nothing heard for 3 s           GONE   the engine ended

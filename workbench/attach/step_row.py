@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from probes.events import StepEvent
 from workbench.cell_text import Align, fit
-from workbench.step_words import reason_text, slots_text, widths_text
+from workbench.step_words import reason_text, slots_text, took_text, widths_text
 
 MODE_WORDS = {"spec": "SPEC", "plain": "PLAIN", "prefill": "PREFILL", "mixed": "MIXED"}
 
@@ -42,7 +42,7 @@ COLUMNS = (
     Column("slots", slots_text, 5, 6),
     Column("emit", lambda step: str(step.emitted), 4, 5),
     Column("acc", accept_text, 4, 6),
-    Column("ms", lambda step: f"{step.round_us / 1000:.1f}" if step.round_us else "·", 5, 8),
+    Column("ms", took_text, 5, 8),
     Column("que", lambda step: str(step.queue), 3, 5),
     Column("reason", reason_text, 16, 10_000, "left"),
 )

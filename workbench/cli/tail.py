@@ -23,7 +23,7 @@ from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
-from workbench.step_words import changes_text, reason_text, slots_text, widths_text
+from workbench.step_words import changes_text, reason_text, slots_text, took_text, widths_text
 
 DEFAULT_TOPICS = ("step", "knob", "alert", "drop")
 POLL_S = 0.5
@@ -41,7 +41,7 @@ def step_text(step: StepEvent) -> str:
         parts.append(f"prompt {step.prefill_requests}:{step.prefill_tokens}")
     parts += [f"width {widths_text(step)}", f"slots {slots_text(step)}", f"emit {step.emitted}"]
     parts.append(f"acc {step.accept_length:.2f}" if step.accept_length is not None else "acc n/a")
-    parts += [f"{step.round_us / 1000:.1f} ms" if step.round_us else "- ms", f"queue {step.queue}"]
+    parts += [f"{took_text(step)} ms", f"queue {step.queue}"]
     simulated = " SIMULATED" if step.simulated else ""
     return "  ".join(parts) + f"  {reason_text(step)}{simulated}"
 

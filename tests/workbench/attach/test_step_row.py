@@ -56,6 +56,12 @@ def test_a_step_without_verify_has_no_accept_length() -> None:
     assert cell({}, "acc") == "2.33"
 
 
+def test_time_is_that_of_the_row_s_own_step() -> None:
+    """The first plain step after slow speculation shows its own time, not that of the step before it."""
+    assert cell({"cpu_us": {"decide": 100, "run": 87_000}, "round_us": 330_100}, "ms") == "87.1"
+    assert cell({"cpu_us": {}, "round_us": 330_100}, "ms") == "·"
+
+
 def test_marks_are_words_across_the_row() -> None:
     text = "".join(text for text, _ in row_words(Mark("gap", "lost 5 step events", severe=True), 80, False))
     assert "GAP: lost 5 step events" in text

@@ -111,7 +111,7 @@ def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         made.step(2, 9),
         made.prefill(3),
         made.step(4, 10, slots_written=160, replanned=True),
-        made.step(5, 3, round_us=0, simulated=True),
+        made.step(5, 3, cpu_us={}, simulated=True),
         made.knob_change(6, {"threshold": 4}, {"threshold": 2}, why="load test"),
         made.alert(),
         made.heartbeat(1, stage="run", stage_s=12.0),
