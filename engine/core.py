@@ -21,7 +21,7 @@ from engine.kv.ledger import KvLedger, Reservation
 from engine.models.llama import LlamaModel
 from engine.reporter import Reporter
 from engine.request import Request
-from engine.runner import Runner, RunOutput
+from engine.runner import WRITTEN_BY, Runner, RunOutput
 from engine.sampler import report_logprobs
 from engine.sampling_params import SamplingParams
 from engine.scheduler import Candidates, QueueFullError, Scheduler
@@ -81,7 +81,7 @@ class EngineCore:
         self._admission = Admission(model.shape, tokenizer, self.ledger, self.max_model_len)
         self._clock = StageClock(sink)
         self._failed_steps = 0
-        self._failures: list[Failed] = []
+        self._outputs: list[Output | Failed] = []  # of the step that runs; kept apart so that a failure loses none
 
     # -- what may be asked from outside, between steps --------------------------------------------------------------
 
@@ -148,6 +148,7 @@ class EngineCore:
 
         Raises:
             RuntimeError: several steps in a row failed.
+            AssertionError: an invariant broke (with ``debug_checks``).
         """
         number = self.step_number + 1
         self._clock.begin_step("schedule", number)
@@ -155,25 +156,19 @@ class EngineCore:
         if not candidates.decodes and not candidates.prefills:
             return []
         self.step_number = number
-        outputs: list[Output | Failed] = []
         victims = [*candidates.decodes, *(chunk.request for chunk in candidates.prefills)]
         try:
             prepared = self._prepare(number, candidates)
             if prepared is not None:
                 plan, reservation, tally = prepared
                 victims = plan.requests
-                outputs.extend(self._execute(plan, reservation, tally))
+                self._execute(plan, reservation, tally)
             self._failed_steps = 0
         except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
-            log.exception("step %d failed", number)
-            self._failed_steps += 1
-            message = f"step {number} failed: {error}"
-            self.reporter.alert("step_failed", "error", message, number, {"requests": len(victims)})
-            self._fail(victims, "step_failed", message)
+            self._fail_step(number, victims, error)
             if self._failed_steps >= MAX_FAILED_STEPS:
                 raise RuntimeError(f"{self._failed_steps} steps in a row failed, the last with: {error}") from error
-        outputs.extend(self._failures)
-        self._failures = []
+        outputs, self._outputs = self._outputs, []
         if self.config.debug_checks:
             try:
                 self.check_invariants()
@@ -200,9 +195,12 @@ class EngineCore:
                 return plan, reservation, StepTally(replanned=attempt == 2)
             except PlanMismatch as mismatch:
                 self.ledger.roll_back(reserved_rows)
-                self._alert_mismatch(number, mismatch, attempt)
+                message = f"step {number} was not run: {mismatch}"
+                then = "it is planned once more" if attempt == 1 else "its requests fail"
+                data = {**mismatch.data, "attempt": attempt}
+                self.reporter.alert("plan_mismatch", "error", f"{message}; {then}", number, data)
                 if attempt == 2:
-                    self._fail(plan.requests, "plan_mismatch", str(mismatch))
+                    self._fail(plan.requests, "plan_mismatch", message)
         return None
 
     def _decide(self, decodes: list[Request]) -> SpecChoice:
@@ -220,7 +218,8 @@ class EngineCore:
         has_draft = self.proposer is not None
         return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, len(decodes), has_draft, room)
 
-    def _execute(self, plan: StepPlan, reservation: Reservation, tally: StepTally) -> list[Output]:
+    def _execute(self, plan: StepPlan, reservation: Reservation, tally: StepTally) -> None:
+        """Draft, run, accept, sync, publish."""
         clock, number = self._clock, plan.step
         trees = None
         drafted = [row.request for row in plan.decodes if row.width > 1]
@@ -231,21 +230,17 @@ class EngineCore:
         ran = self.runner.run(plan, reservation, trees)
         tally.slots_written, tally.shapes = ran.slots_written, ran.shapes
         if ran.slots_written != reservation.slots:
-            raise PlanMismatch(
-                "slots written", reservation.slots, reservation.set_by, ran.slots_written, "engine.kv.pool:KvPool.write"
-            )
+            raise PlanMismatch("slots written", reservation.slots, reservation.set_by, ran.slots_written, WRITTEN_BY)
         clock.begin("accept", number)
-        outputs = []
         for entry in accept(plan, reservation, trees, ran, self.runner.pool):
             output = self._commit(entry, ran, tally)
             if entry.walk.tokens:
-                outputs.append(output)
+                self._outputs.append(output)
         clock.begin("sync", number)
         if self.proposer is not None:
             self.proposer.settle(self.knobs.knobs.draft_sync)
         clock.begin("publish", number)
         self._watch.see(self.reporter.step(plan, reservation, tally, self.knobs.knob_epoch, clock))
-        return outputs
 
     def _commit(self, entry: Accepted, ran: RunOutput, tally: StepTally) -> Output:
         """Commit what a request accepted: its KV, its tokens up to a stop, the draft's share; retire it at its end."""
@@ -313,24 +308,18 @@ class EngineCore:
                 continue
             request.finish_reason = "error"
             self._retire(request)
-            self._failures.append(Failed(request_id=request.request_id, status=500, code=code, message=message))
+            self._outputs.append(Failed(request_id=request.request_id, status=500, code=code, message=message))
             self.reporter.request(request, "aborted", self.step_number, error=message)
 
-    def _alert_mismatch(self, number: int, mismatch: PlanMismatch, attempt: int) -> None:
-        then = "it is planned once more" if attempt == 1 else "its requests fail"
-        self.reporter.alert(
-            "plan_mismatch",
-            "error",
-            f"step {number}: {mismatch}; {then}",
-            number,
-            {
-                "expected": mismatch.expected,
-                "expected_by": mismatch.expected_by,
-                "found": mismatch.found,
-                "found_by": mismatch.found_by,
-                "attempt": attempt,
-            },
-        )
+    def _fail_step(self, number: int, requests: Sequence[Request], error: Exception) -> None:
+        """End the requests of a step that broke off."""
+        log.error("step %d failed", number, exc_info=error)
+        self._failed_steps += 1
+        message = f"step {number} failed: {error}"
+        code = "plan_mismatch" if isinstance(error, PlanMismatch) else "step_failed"
+        counts = error.data if isinstance(error, PlanMismatch) else {}
+        self.reporter.alert(code, "error", message, number, {"requests": len(requests), **counts})
+        self._fail(requests, code, message)
 
     def check_invariants(self) -> None:
         """Slots in use = committed lengths; every committed position is in the draft's KV or waits for it.

@@ -13,6 +13,9 @@ from engine.spec.draft_tree import DraftTrees
 from engine.step_plan import PlanMismatch, StepPlan
 from probes.events import StepShapes
 
+WRITTEN_BY = "engine.kv.pool:KvPool.write"
+"""Where ``slots_written`` is counted."""
+
 
 @dataclass(frozen=True)
 class RunOutput:

@@ -13,15 +13,18 @@ from probes.events import Mode
 
 
 class PlanMismatch(RuntimeError):
-    """Two stages disagree on a count of the step. Found before any kernel ran."""
+    """Two stages disagree on a count of the step: slots planned, reserved or written, rows, or a tree's width."""
 
     def __init__(self, quantity: str, expected: int, expected_by: str, found: int, found_by: str) -> None:
-        super().__init__(
-            f"{quantity}: {expected} expected (set by {expected_by}), {found} found (set by {found_by}); "
-            "the step was not run"
-        )
-        self.expected, self.expected_by = expected, expected_by
-        self.found, self.found_by = found, found_by
+        super().__init__(f"{quantity}: {expected} expected (set by {expected_by}), {found} found (set by {found_by})")
+        self.data: dict[str, str | int] = {
+            "quantity": quantity,
+            "expected": expected,
+            "expected_by": expected_by,
+            "found": found,
+            "found_by": found_by,
+        }
+        """The same for programs, as it stands in the alert."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from engine.acceptance import Accepted
 from engine.kv.ledger import Reservation
 from engine.request import Request
+from engine.runner import WRITTEN_BY
 from engine.spec.verify import Walk
 from engine.step_plan import StepPlan
 from probes.events import KvUse, RequestRow, SpecInfo, StepEvent, StepShapes
@@ -115,7 +116,7 @@ class StepTally:
                 "decision": f"{choice.reason}: engine.spec.policy:ThresholdPolicy.decide",
                 "slots_expected": plan.set_by,
                 "slots_reserved": reservation.set_by,
-                "slots_written": "engine.kv.pool:KvPool.write",
+                "slots_written": WRITTEN_BY,
                 "widths": "engine.step_plan:width_of",
             },
         )

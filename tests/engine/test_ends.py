@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from engine.ipc import Failed, Output
+from engine.request import Request
 from engine.sampling_params import SamplingParams
 from probes.events import RequestEvent, RowsEvent
 from tests.engine.tiny import (
@@ -243,6 +244,27 @@ def test_a_prompt_near_the_context_ends_there_with_length() -> None:
         llm, _ = eagle_engine(STORY, max_model_len=64)
         got = llm.generate([[9] * (64 - room)], SamplingParams(max_tokens=500, temperature=0.0, ignore_eos=True))[0]
         assert (len(got.token_ids), got.finish_reason) == (room, "length")
+
+
+def test_a_request_that_ended_before_its_step_failed_still_gets_its_last_output() -> None:
+    """Nobody may wait for an answer that was complete when another request's share of the step broke."""
+    given = prompts(2, seed=31)
+    llm, _ = eagle_engine(STORY)
+    core = llm.core
+    assert core.proposer is not None
+
+    def broken(request: Request, aux: object) -> None:
+        raise RuntimeError(f"no room for {request.request_id}")
+
+    core.proposer.observe = broken  # type: ignore[method-assign]
+    core.add("ends", given[0], msgspec.structs.replace(GREEDY, max_tokens=1))
+    core.add("goes on", given[1], GREEDY)
+    last, failed = core.step()
+    assert isinstance(last, Output)
+    assert (last.request_id, last.finish_reason, len(last.token_ids)) == ("ends", "length", 1)
+    assert isinstance(failed, Failed)
+    assert (failed.request_id, failed.status) == ("goes on", 500)
+    assert core.ledger.pages_used == 0
 
 
 def test_steps_that_fail_end_their_requests_and_the_engine_goes_on() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import torch
+
 from engine.llm import LLM
 from engine.sampling_params import SamplingParams
 from engine.spec.choice import SpecChoice
@@ -105,6 +107,7 @@ def test_a_decision_after_the_reservation_is_named_rolled_back_and_planned_once_
     alerts = [e for e in sink.events if isinstance(e, AlertEvent) and e.code == "plan_mismatch"]
     assert len(alerts) == 1
     assert alerts[0].data == {
+        "quantity": "slots",
         "expected": 10,
         "expected_by": "tests.engine.test_story:decide_late",
         "found": 160,
@@ -112,6 +115,7 @@ def test_a_decision_after_the_reservation_is_named_rolled_back_and_planned_once_
         "attempt": 1,
     }
     assert "160" in alerts[0].message
+    assert "was not run" in alerts[0].message
     assert "10 expected" in alerts[0].message
     assert [e.replanned for e in step_events(sink)].count(True) == 1
     assert core.ledger.pages_used == 0
@@ -136,6 +140,30 @@ def test_a_second_mismatch_fails_just_its_requests_and_the_engine_goes_on() -> N
     assert (core.ledger.used, core.ledger.pages_used) == (0, 0)
     again = llm.generate(given[:3], GREEDY)
     assert tokens(again) == tokens(reference(given[:3]))
+
+
+def test_a_write_that_was_not_reserved_fails_the_step_and_does_not_claim_that_it_never_ran() -> None:
+    llm, sink = eagle_engine(STORY)
+    core = llm.core
+
+    def stray_write(plan: StepPlan) -> StepPlan:
+        pool = core.runner.pool
+        _, heads, slots, head_dim = pool.data.shape
+        pool.write(0, torch.tensor([slots - 1]), torch.zeros(1, heads, head_dim, dtype=pool.data.dtype))
+        core.after_reserve = None
+        return plan
+
+    core.after_reserve = stray_write
+    completion = llm.generate([[1, 2, 3]], GREEDY)[0]
+    assert completion.error is not None
+    assert "slots written: 3 expected" in completion.error
+    assert "4 found" in completion.error
+    assert "not run" not in completion.error
+    alerts = [e for e in sink.events if isinstance(e, AlertEvent)]
+    assert [a.code for a in alerts] == ["plan_mismatch"]
+    assert (alerts[0].data["expected"], alerts[0].data["found"]) == (3, 4)
+    assert (core.ledger.used, core.ledger.pages_used) == (0, 0)
+    assert llm.generate([[1, 2, 3]], GREEDY)[0].error is None
 
 
 def test_a_mismatch_leaves_requests_of_other_steps_alone() -> None:
