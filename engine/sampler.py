@@ -13,6 +13,9 @@ from engine.sampling_params import SamplingParams
 
 ARGMAX_BLOCK = 256
 
+COLDEST = 1e-290
+"""Smallest temperature that logits are divided by: below it quotients overflow, and it is as good as zero already."""
+
 
 def greedy(logits: torch.Tensor) -> torch.Tensor:
     """Likeliest token of each row, ties to the lowest id. [N, vocab] -> int64 [N].
@@ -34,7 +37,7 @@ def probabilities(logits: torch.Tensor, params: Sequence[SamplingParams]) -> tor
     logits [N, vocab] -> float64 [N, vocab], rows sum to 1. Tokens that tie with the k-th or with the last token of the
     nucleus are kept or dropped together, so that the result does not depend on how a sort breaks ties.
     """
-    temperature = torch.tensor([p.temperature for p in params], dtype=torch.float64)
+    temperature = torch.tensor([max(p.temperature, COLDEST) for p in params], dtype=torch.float64)
     probs = torch.softmax(logits.double() / temperature[:, None], dim=-1)
     top_k = [p.top_k for p in params]
     if any(top_k) or any(p.top_p < 1.0 for p in params):
@@ -48,7 +51,7 @@ def probabilities(logits: torch.Tensor, params: Sequence[SamplingParams]) -> tor
         before = ordered.cumsum(dim=-1) - ordered  # mass of the likelier tokens
         top_p = torch.tensor([p.top_p for p in params], dtype=torch.float64)[:, None]
         inside = (before < top_p * mass) | (top_p >= 1.0)
-        last = inside.sum(dim=-1, keepdim=True) - 1
+        last = (inside.sum(dim=-1, keepdim=True) - 1).clamp_min_(0)  # top_p * mass can round to nothing
         probs = probs.where(probs >= ordered.gather(1, last), 0.0)
     min_p = torch.tensor([p.min_p for p in params], dtype=torch.float64)[:, None]
     probs = probs.where(probs >= min_p * probs.amax(dim=-1, keepdim=True), 0.0)

@@ -31,6 +31,15 @@ def test_filters_keep_what_they_should() -> None:
     assert probs(temperature=0.5) == pytest.approx([p * p / 0.3 for p in (0.1, 0.4, 0.2, 0.3)])
 
 
+def test_the_smallest_values_that_are_allowed_keep_the_likeliest_token() -> None:
+    """A denormal makes quotients overflow and products vanish; one such request must not fail a whole step."""
+    least = math.ulp(0.0)
+    assert probs(temperature=least) == [0, 1, 0, 0]
+    assert probs(top_p=least) == [0, 1, 0, 0]
+    assert probs(top_p=least, top_k=1) == [0, 1, 0, 0]
+    assert probs(temperature=least, top_p=least, min_p=least, top_k=1) == [0, 1, 0, 0]
+
+
 def test_rows_of_one_batch_keep_their_own_parameters() -> None:
     rows = probabilities(LOGITS.expand(3, -1), [SamplingParams(), SamplingParams(top_k=1), SamplingParams(top_p=0.5)])
     assert rows[0].tolist() == pytest.approx([0.1, 0.4, 0.2, 0.3])
