@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -37,6 +38,18 @@ def fail(code: ExitCode, message: str) -> NoReturn:
 def say(message: str) -> None:
     """Narration, for the person who watches: stderr."""
     click.echo(f"specwb: {message}", err=True)
+
+
+def folded(text: str, columns: int | None) -> list[str]:
+    """Lines broken between words for a terminal; whole for a pipe (``columns`` None)."""
+    lines = text.splitlines() or [""]
+    if columns is None:
+        return lines
+    folds = [
+        textwrap.wrap(line, columns, subsequent_indent="  ", break_on_hyphens=False, replace_whitespace=False)
+        for line in lines
+    ]
+    return [part for fold in folds for part in fold or [""]]
 
 
 class ReaderLeft(Exception):

@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from workbench.cli.console import print_json, print_line
+from workbench.cli.console import folded, print_json, print_line
 from workbench.cli.engine_program import require_engine
 from workbench.exit_codes import ExitCode
 
@@ -71,13 +71,17 @@ def command(
     from workbench.demo.session import demonstrate
 
     out = sys.stderr if as_json else sys.stdout
+    columns = shutil.get_terminal_size().columns if out.isatty() else None
 
-    def say(line: str) -> None:
-        click.echo(line, file=out) if as_json else print_line(line)
+    def say(text: str) -> None:
+        for line in folded(text, columns):
+            click.echo(line, file=out) if as_json else print_line(line)
 
     with ending_in_order():
-        outcome = demonstrate(serve_options(model, draft_model, dtype, threads), tokens, say, keep=keep)
-    for line in outcome_lines(outcome, shutil.get_terminal_size().columns if out.isatty() else None):
+        outcome = demonstrate(
+            serve_options(model, draft_model, dtype, threads), tokens, say, keep=keep, columns=columns
+        )
+    for line in outcome_lines(outcome, columns):
         say(line)
     if as_json:
         print_json(outcome.as_json())

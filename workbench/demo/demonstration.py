@@ -48,6 +48,7 @@ class Demonstration:
         tokens: int,
         say: Callable[[str], None],
         check_alive: Callable[[], None],
+        columns: int | None = None,
     ) -> None:
         """Nothing is sent yet.
 
@@ -56,6 +57,7 @@ class Demonstration:
             tokens: length of each answer.
             say: prints a line.
             check_alive: raises when the engine has ended.
+            columns: of the terminal that the lines go to; None where there is none.
         """
         hello = subscriber.hello
         if hello.draft is None:
@@ -65,6 +67,7 @@ class Demonstration:
         self._transport = transport
         self._say = say
         self._check_alive = check_alive
+        self._columns = columns
         self._timer = StepTimer()
         self._prompts = load_prompts()
         self._references: dict[str, Answer] = {}  # prompt id -> answer with spec=off
@@ -105,7 +108,7 @@ class Demonstration:
             [partial(self._transport.chat, prompt.prompt, tokens, scored=True) for prompt in self._prompts],
             workers=len(self._prompts),
         )
-        progress = ProgressLine(self._say, self._began)
+        progress = ProgressLine(self._say, self._began, self._columns)
         self._say(HEADER)
 
         def on_step(step: StepEvent, us: float) -> None:
@@ -120,7 +123,7 @@ class Demonstration:
     def _one_mode(self, name: str) -> ModeOutcome:
         tokens = self.outcome.tokens
         ramp = ClientRamp(self._ask, self._prompts, self.outcome.levels)
-        load, progress = StepSums(), ProgressLine(self._say, self._began)
+        load, progress = StepSums(), ProgressLine(self._say, self._began, self._columns)
         self._say(HEADER)
 
         def on_step(step: StepEvent, us: float) -> None:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from probes.events import StepEvent
+from workbench.cell_text import fit, width_of
 from workbench.step_words import reason_text, widths_text
 
 EVERY_S = 1.0
@@ -19,10 +20,16 @@ HEADER = "  time  clients  step      reqs  width     accept   tok/s  queue  why"
 class ProgressLine:
     """Says lines of one setting's load."""
 
-    def __init__(self, say: Callable[[str], None], began: float) -> None:
-        """``began``: monotonic time that the first column counts from."""
+    def __init__(self, say: Callable[[str], None], began: float, columns: int | None = None) -> None:
+        """Nothing is said yet.
+
+        Args:
+            began: monotonic time that the first column counts from.
+            columns: of the terminal, where lines are cut to stay one below the other; None leaves them whole.
+        """
         self._say = say
         self._began = began
+        self._columns = columns
         self._said_at = 0.0
         self._window: deque[tuple[StepEvent, float]] = deque()
 
@@ -35,7 +42,8 @@ class ProgressLine:
         # Steps without a decode explain nothing: the line waits for the next one that has.
         if switched or (now - self._said_at >= EVERY_S and step.requests):
             self._said_at = now
-            self._say(self._line(step, now, clients, switched))
+            line = self._line(step, now, clients, switched)
+            self._say(fit(line, self._columns).rstrip() if self._columns and width_of(line) > self._columns else line)
 
     def _line(self, step: StepEvent, now: float, clients: int, switched: bool) -> str:
         steps = [entry for entry, _ in self._window]

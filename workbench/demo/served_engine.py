@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -35,6 +36,11 @@ class ServedEngine:
         self.name = name
         self.keep = keep
         self._arguments = ["serve", "--name", name, "--port", "0", *serve_options]
+
+    @property
+    def command(self) -> str:
+        """As one would type it."""
+        return shlex.join(["specwb", *self._arguments])
 
     process: subprocess.Popen[bytes]
     log: Path

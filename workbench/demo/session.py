@@ -26,7 +26,12 @@ CONTROL_S = 30.0
 
 
 def demonstrate(
-    serve_options: Sequence[str], tokens: int, say: Callable[[str], None], *, keep: bool = False
+    serve_options: Sequence[str],
+    tokens: int,
+    say: Callable[[str], None],
+    *,
+    keep: bool = False,
+    columns: int | None = None,
 ) -> Outcome:
     """Start an engine under a name of its own, run the demonstration on it, end it (unless ``keep``).
 
@@ -34,8 +39,8 @@ def demonstrate(
         CommandError: the engine could not start, could not go on, or does not answer; with its last lines.
     """
     name = f"demo-{os.getpid()}"
-    say(f"starting an engine named {name}: specwb serve {' '.join(serve_options)}".rstrip(" :"))
     with ServedEngine(name, serve_options, keep=keep) as engine, last_words(engine):
+        say(f"starting an engine of its own: {engine.command}")
         record = engine.wait_ready(say)
         assert record.http_url is not None
         client = OpenAiClient(record.http_url)
@@ -49,7 +54,7 @@ def demonstrate(
             if sys.stdout.isatty():
                 say(f"to watch it on a screen: specwb attach {name}   (in another terminal)")
             check_alive = partial(engine.check_alive, ExitCode.UNREACHABLE)
-            demonstration = Demonstration(record, control, subscriber, client, tokens, say, check_alive)
+            demonstration = Demonstration(record, control, subscriber, client, tokens, say, check_alive, columns)
             outcome = demonstration.run()
         if keep:
             say(

@@ -1,0 +1,24 @@
+"""What every command prints with."""
+
+from __future__ import annotations
+
+from workbench.cli.console import folded
+
+LINE = "model smollm2-135m, float16 on cpu, 2 threads; draft smollm2-135m-eagle3 (eagle3)\ntree topk 4"
+
+
+def test_a_terminal_gets_lines_broken_between_words() -> None:
+    lines = folded(LINE, 40)
+    assert max(map(len, lines)) <= 40
+    assert lines[1].startswith("  ")
+    assert lines[-1] == "tree topk 4"
+    assert " ".join(line.strip() for line in lines).split() == LINE.split()
+
+
+def test_columns_of_a_table_stay_as_they_are() -> None:
+    assert folded("  2.5s        8    PLAIN", 80) == ["  2.5s        8    PLAIN"]
+    assert folded("", 80) == [""]
+
+
+def test_a_pipe_gets_whole_lines() -> None:
+    assert folded(LINE, None) == LINE.splitlines()

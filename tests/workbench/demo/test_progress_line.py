@@ -1,0 +1,29 @@
+"""The lines that a person reads while the demo runs."""
+
+from __future__ import annotations
+
+import time
+
+from tests.workbench import made_events as made
+from workbench.cell_text import width_of
+from workbench.demo.progress_line import ProgressLine
+
+
+def said(columns: int | None) -> str:
+    lines: list[str] = []
+    progress = ProgressLine(lines.append, time.monotonic(), columns)
+    progress.step(made.step(1, reason="spec_off", reason_detail="switched off by hand (spec=off)"), 1000, 3, True)
+    [line] = lines
+    return line
+
+
+def test_a_line_is_cut_at_the_terminal_s_edge() -> None:
+    line = said(80)
+    assert width_of(line) == 80
+    assert "spec_off" in line
+    assert line.endswith("…")
+
+
+def test_a_line_is_whole_where_there_is_room_or_no_terminal() -> None:
+    assert said(200) == said(None)
+    assert said(None).endswith("spec_off: switched off by hand (spec=off)")
