@@ -11,7 +11,8 @@ from engine.config import EngineConfig
 from engine.core import EngineCore
 from engine.event_sink import EventSink
 from engine.kv.ledger import KvLedger
-from engine.models.checkpoint import CheckpointError, DraftCheckpoint, TargetCheckpoint, load_draft, load_target
+from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint, load_draft, load_target
+from engine.models.checkpoint_error import NoBuiltInDraft
 from engine.models.eagle3 import Eagle3Head
 from engine.models.linear import Arithmetic, choose_arithmetic
 from engine.models.llama import LlamaModel
@@ -30,6 +31,8 @@ class Assembly:
     target: TargetCheckpoint
     draft: DraftCheckpoint | None
     arithmetic: Arithmetic
+    why_no_draft: str = ""
+    """Why no draft model is loaded, for people; empty when one is."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -56,9 +59,20 @@ def assemble(
     if target is None:
         progress(f"loading {config.model}")
         target = load_target(config.model)
-    if draft is None and proposer is None and config.draft_model not in (None, "none"):
-        progress(f"loading draft model {config.draft_model}")
-        draft = _load_draft(config, target)
+    warnings = list(target.warnings)
+    why_no_draft = ""
+    if draft is None and proposer is None:
+        if config.draft_model in (None, "none"):
+            why_no_draft = "started with --draft-model none"
+        else:
+            progress(f"loading draft model {config.draft_model}")
+            try:
+                draft = load_draft(config.draft_model, target)
+            except NoBuiltInDraft as error:
+                if config.knobs.spec == "on":
+                    raise
+                why_no_draft = str(error)
+                warnings.append(f"every step is plain: {error}")
     progress(f"preparing weights: {arithmetic.weights}")
     model = LlamaModel(target.shape, target.tensors, arithmetic, config.max_model_len)
     make = proposer
@@ -68,15 +82,6 @@ def assemble(
         )
         make = lambda ledger: Eagle3Proposer(head, ledger)  # noqa: E731
     core = EngineCore(config, model, target.tokenizer, make, sink, boot_id)
-    warnings = [*target.warnings, *(draft.warnings if draft is not None else ())]
-    return Assembly(config, core, target, draft, arithmetic, warnings)
-
-
-def _load_draft(config: EngineConfig, target: TargetCheckpoint) -> DraftCheckpoint | None:
-    assert config.draft_model is not None
-    try:
-        return load_draft(config.draft_model, target)
-    except CheckpointError:
-        if config.draft_model == "auto" and config.knobs.spec != "on":
-            return None  # a model without a head of its own is served plain; `which` says so
-        raise
+    if draft is not None:
+        warnings.extend(draft.warnings)
+    return Assembly(config, core, target, draft, arithmetic, why_no_draft, warnings)

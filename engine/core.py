@@ -316,10 +316,11 @@ class EngineCore:
         log.error("step %d failed", number, exc_info=error)
         self._failed_steps += 1
         message = f"step {number} failed: {error}"
-        code = "plan_mismatch" if isinstance(error, PlanMismatch) else "step_failed"
-        counts = error.data if isinstance(error, PlanMismatch) else {}
-        self.reporter.alert(code, "error", message, number, {"requests": len(requests), **counts})
-        self._fail(requests, code, message)
+        if isinstance(error, PlanMismatch):
+            self.reporter.alert("plan_mismatch", "error", message, number, dict(error.data))
+        else:
+            self.reporter.alert("step_failed", "error", message, number, {"requests": len(requests)})
+        self._fail(requests, "step_failed", message)
 
     def check_invariants(self) -> None:
         """Slots in use = committed lengths; every committed position is in the draft's KV or waits for it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ _SYNC_WORDS = {
 }
 
 
+@cache
 def engine_version() -> str:
     """Version of the installed package."""
     try:
@@ -37,7 +39,11 @@ def engine_version() -> str:
 
 def defined_at(thing: type | object) -> str:
     """``module:Class (file:line)`` of a class, or of an object's class."""
-    cls = thing if isinstance(thing, type) else type(thing)
+    return _place_of(thing if isinstance(thing, type) else type(thing))
+
+
+@cache  # finding a class parses its file: 150 ms for a hello's, in the bus's thread, while the engine runs
+def _place_of(cls: type) -> str:
     path = Path(inspect.getsourcefile(cls) or "?").resolve()
     shown = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path
     return f"{shown}:{inspect.getsourcelines(cls)[1]}"
@@ -55,7 +61,7 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
     if proposer is not None:
         algorithm = _entry(proposer.name, proposer, f"draft model {config.draft_model} is loaded")
     else:
-        algorithm = {"value": "none", "defined": "", "why": "no draft model is loaded: every step is plain"}
+        algorithm = {"value": "none", "defined": "", "why": f"every step is plain: {assembly.why_no_draft}"}
     return {
         "worker": _entry(type(core).__name__, core, "the only worker: all schedulers drive the same stages"),
         "scheduler": _entry(core.scheduler.name, core.scheduler, "the CPU waits for each step's result"),

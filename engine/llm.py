@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from engine.sampling_params import SamplingParams
 from engine.spec.proposer import Proposer
 from probes.control import Refused, SetKnobs
 from probes.knobs import KnobError
+
+log = logging.getLogger(__name__)
 
 Prompt = str | Sequence[int]
 
@@ -48,19 +51,33 @@ class LLM:
 
     def __init__(
         self,
-        model: str | TargetCheckpoint = "smollm2-135m",
+        model: str | TargetCheckpoint | None = None,
         *,
         draft: DraftCheckpoint | None = None,
         proposer: Callable[[KvLedger], Proposer] | None = None,
         sink: EventSink | None = None,
         config: EngineConfig | None = None,
     ) -> None:
-        """Load. A checkpoint in place of a name, ``draft`` and ``proposer`` replace what ``config`` would load."""
+        """Load ``model`` by name or directory, or else the one that ``config`` names (by default the built-in one).
+
+        A checkpoint in place of a name, ``draft`` and ``proposer`` replace what ``config`` would load.
+
+        Raises:
+            ValueError: ``model`` and ``config`` name two models, or options do not fit each other.
+            CheckpointError: files that are missing or do not fit.
+        """
         target = model if isinstance(model, TargetCheckpoint) else None
-        base = config or EngineConfig(draft_model="auto" if target is None else None)
-        if isinstance(model, str) and config is None:
-            base = EngineConfig(model=model)
-        self.assembly: Assembly = assemble(base, target=target, draft=draft, proposer=proposer, sink=sink)
+        if isinstance(model, str):
+            if config is not None and config.model != model:
+                raise ValueError(
+                    f"LLM was given model {model!r} and a config with model {config.model!r}; name it once, "
+                    f"as in LLM(config=EngineConfig(model={model!r}, ...))"
+                )
+            config = config or EngineConfig(model=model)
+        config = config or EngineConfig(draft_model="auto" if target is None else None)
+        self.assembly: Assembly = assemble(config, target=target, draft=draft, proposer=proposer, sink=sink)
+        for warning in self.assembly.warnings:
+            log.warning("%s", warning)
         self.core = self.assembly.core
         self._count = 0
 

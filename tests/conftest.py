@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.models.checkpoint import CheckpointError, TargetCheckpoint, load_target
+from engine.models.checkpoint import TargetCheckpoint, load_target
+from engine.models.checkpoint_error import CheckpointError
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,11 @@ from pathlib import Path
 from torch import Tensor
 
 from engine.models import catalog
+from engine.models.checkpoint_error import CheckpointError, NoBuiltInDraft
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.models.target_files import find_target
-from engine.models.tensor_check import CheckpointError
 from engine.text.chat_template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-
-__all__ = ["CheckpointError", "DraftCheckpoint", "TargetCheckpoint", "load_draft", "load_target"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +70,8 @@ def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:
     """Load an EAGLE-3 head for ``target``: a built-in name, a directory, or ``auto`` for the built-in target's own.
 
     Raises:
-        CheckpointError: unknown name, ``auto`` for a target without a built-in head, or a head that does not fit.
+        NoBuiltInDraft: ``auto`` for a target without a built-in head.
+        CheckpointError: unknown name, or a head that is damaged or does not fit.
     """
     from engine.models.eagle3_checkpoint import load_eagle3_directory
 
@@ -80,7 +79,7 @@ def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:
         # A random model shows its title as its name, so that no one takes it for a real one.
         built_in = next((model for model in catalog.TARGETS.values() if target.name in (model.name, model.title)), None)
         if built_in is None or built_in.draft is None:
-            raise CheckpointError(
+            raise NoBuiltInDraft(
                 f"draft model: none is built in for {target.name}. Give one with --draft-model DIRECTORY, "
                 "or --draft-model none to serve without speculation."
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.models.tensor_check import CheckpointError
+from engine.models.checkpoint_error import CheckpointError
 
 _ADVICE = "Fetch the head again, or write the map as EAGLE-3 does: d2t[i] = target id - i, ids rising."
 

@@ -19,12 +19,13 @@ import tokenizers
 from torch import Tensor
 
 from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.draft_vocabulary import read_draft_vocabulary
 from engine.models.json_file import read_json
 from engine.models.rope_config import read_rope
 from engine.models.safetensors_files import read_tensors
 from engine.models.shapes import Eagle3Shape, default_aux_layers
-from engine.models.tensor_check import CheckpointError, Dims, check_dims, check_names, draft_tensors, misfit
+from engine.models.tensor_check import Dims, check_dims, check_names, draft_tensors, misfit
 from engine.text.tokenizer import Tokenizer
 
 _FITS = "Use a head that was trained for this target."

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import torch
 
 from engine.models.checkpoint import TargetCheckpoint
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.gguf_fields import Fields, read_chat_template, read_gguf
 from engine.models.gguf_tokenizer import build_tokenizer
 from engine.models.shapes import LlamaShape
-from engine.models.tensor_check import CheckpointError, check_dims, check_names, target_tensors
+from engine.models.tensor_check import check_dims, check_names, target_tensors
 
 _OUTER = {
     "token_embd.weight": "embed_tokens.weight",

@@ -13,7 +13,7 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from engine.models.tensor_check import CheckpointError
+from engine.models.checkpoint_error import CheckpointError
 from engine.text.chat_template import ChatTemplate, ChatTemplateError
 
 

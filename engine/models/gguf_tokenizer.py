@@ -7,7 +7,7 @@ from typing import Protocol
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
-from engine.models.tensor_check import CheckpointError
+from engine.models.checkpoint_error import CheckpointError
 from engine.text.tokenizer import Tokenizer
 
 _CONTROL, _USER_DEFINED = 3, 4  # token types of the GGUF specification

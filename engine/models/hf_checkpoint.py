@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.models.checkpoint import TargetCheckpoint
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.hf_text import read_hf_text
 from engine.models.json_file import read_json
 from engine.models.rope_config import read_rope
 from engine.models.safetensors_files import read_tensors
 from engine.models.shapes import LlamaShape
-from engine.models.tensor_check import CheckpointError, check_dims, check_names, target_tensors
+from engine.models.tensor_check import check_dims, check_names, target_tensors
 
 # setting -> the one value that this engine computes
 _FIXED: dict[str, object] = {

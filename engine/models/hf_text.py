@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.json_file import read_json
-from engine.models.tensor_check import CheckpointError
+from engine.models.text_assets import TextAssets
 from engine.text.chat_template import ChatTemplate, ChatTemplateError
 from engine.text.tokenizer import Tokenizer, TokenizerError
 
 
-@dataclass(frozen=True, kw_only=True)
-class HfText:
-    """The text side of a directory."""
-
-    tokenizer: Tokenizer
-    chat_template: ChatTemplate | None
-
-
-def read_hf_text(directory: Path, config: dict[str, Any]) -> HfText:
+def read_hf_text(directory: Path, config: dict[str, Any]) -> TextAssets:
     """Read ``tokenizer.json`` and what stands beside it; ``config`` is the directory's config.json.
 
     Raises:
@@ -32,7 +24,7 @@ def read_hf_text(directory: Path, config: dict[str, Any]) -> HfText:
     settings = _optional_json(directory / "tokenizer_config.json")
     generation = _optional_json(directory / "generation_config.json")
     eos = _eos_ids(str(directory), config, generation, backend, _token_text(settings.get("eos_token")))
-    return HfText(tokenizer=Tokenizer(backend, eos), chat_template=_chat_template(directory, settings))
+    return TextAssets(tokenizer=Tokenizer(backend, eos), chat_template=_chat_template(directory, settings))
 
 
 def _read_tokenizer(directory: Path) -> tokenizers.Tokenizer:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.models.tensor_check import CheckpointError
+from engine.models.checkpoint_error import CheckpointError
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.models.tensor_check import CheckpointError
+from engine.models.checkpoint_error import CheckpointError
 
 _NEEDS = {
     "linear": ("factor",),

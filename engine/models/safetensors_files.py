@@ -7,8 +7,8 @@ from pathlib import Path
 import safetensors
 import torch
 
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.json_file import read_json
-from engine.models.tensor_check import CheckpointError
 
 
 def read_tensors(directory: Path) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.models import catalog
-from engine.models.tensor_check import CheckpointError
+from engine.models.checkpoint_error import CheckpointError
 
 
 def find_target(name_or_dir: str) -> catalog.RandomModel | Path:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.shapes import Eagle3Shape, LlamaShape
-
-
-class CheckpointError(ValueError):
-    """A model that cannot be used as it is: says what was found, what was expected, and what to do."""
-
 
 Dims = tuple[int, ...]
 

@@ -7,11 +7,8 @@ from pathlib import Path
 
 from engine.models import catalog
 from engine.models.target_files import find_target
-from engine.models.tensor_check import CheckpointError
 from engine.text.chat_template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-
-__all__ = ["CheckpointError", "TextAssets", "load_text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +43,7 @@ def _hf_text(directory: Path) -> TextAssets:
     from engine.models.hf_text import read_hf_text
     from engine.models.json_file import read_json
 
-    text = read_hf_text(directory, read_json(directory / "config.json"))
-    return TextAssets(tokenizer=text.tokenizer, chat_template=text.chat_template)
+    return read_hf_text(directory, read_json(directory / "config.json"))
 
 
 def _tiny_text() -> TextAssets:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from engine.models.text_assets import CheckpointError, load_text
+from engine.models.checkpoint_error import CheckpointError
+from engine.models.text_assets import load_text
 from engine.server.app import build_app
 from engine.server.engine_client import EngineClient
 from engine.server.engine_state import EngineState

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from engine.models.byte_tokenizer import byte_tokenizer
-from engine.models.checkpoint import CheckpointError, DraftCheckpoint, TargetCheckpoint, load_draft
+from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint, load_draft
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.random_checkpoint import random_draft, random_target, tiny_shape
 from tests.engine.models.made_models import write_head, write_json
 

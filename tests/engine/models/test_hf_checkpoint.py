@@ -9,7 +9,8 @@ import safetensors.torch
 import tokenizers
 import torch
 
-from engine.models.checkpoint import CheckpointError, TargetCheckpoint, load_target
+from engine.models.checkpoint import TargetCheckpoint, load_target
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.random_checkpoint import random_target
 from tests.engine.models.made_models import write_hf, write_json
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.models.catalog import TARGETS, WheelModel
-from engine.models.checkpoint import CheckpointError, load_target
+from engine.models.checkpoint import load_target
+from engine.models.checkpoint_error import CheckpointError
 from engine.models.text_assets import load_text
 
 CONVERSATION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Grüße an 世界 🙂"}]
