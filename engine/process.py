@@ -24,12 +24,10 @@ from engine.boot import Boot
 from engine.config import EngineConfig
 from engine.core import EngineCore
 from engine.identity import hello_of
-from engine.models.checkpoint import CheckpointError
 from engine.self_check import SelfCheck, self_check
 from probes.bus import Bus
 from probes.endpoints import EndpointError
 from probes.events import HelloEvent
-from probes.knobs import KnobError
 
 log = logging.getLogger("engine")
 
@@ -58,20 +56,17 @@ class EngineProcess:
     def run(self) -> int:
         """Load, serve until told to stop; the exit code."""
         try:
-            assembly = self._load()
-            self._bus.start()
-        except (CheckpointError, KnobError, EndpointError, ValueError) as error:
-            self._send(ipc.Fatal(boot_id=self._boot.boot_id, message=str(error)))
-            print(f"engine: {error}", file=sys.stderr, flush=True)
-            self._close()
-            return EXIT_FATAL
-        try:
+            try:
+                assembly = self._load()
+                self._bus.start()
+            except (EndpointError, ValueError) as error:  # files or options: a person must change something
+                print(f"engine: {error}", file=sys.stderr, flush=True)
+                return self._give_up(str(error), retry=False)
             self._serve(assembly.core)
             return 0
-        except RuntimeError as error:
+        except Exception as error:  # an invariant broke, steps keep failing, or a bug: a fresh process may do better
             log.exception("the engine gives up")
-            self._send(ipc.Fatal(boot_id=self._boot.boot_id, message=str(error), retry=True))
-            return EXIT_FATAL
+            return self._give_up(str(error) or type(error).__name__, retry=True)
         finally:
             self._close()
 
@@ -158,6 +153,10 @@ class EngineProcess:
 
     def _send(self, message: ipc.FromEngine) -> None:
         self._outbox.send(ipc.encode(message), zmq.NOBLOCK)
+
+    def _give_up(self, message: str, *, retry: bool) -> int:
+        self._send(ipc.Fatal(boot_id=self._boot.boot_id, message=message, retry=retry))
+        return EXIT_FATAL
 
     def _close(self) -> None:
         self._bus.close()

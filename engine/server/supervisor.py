@@ -83,7 +83,7 @@ class Supervisor:
             ending, ready_s = await self._one_boot()
             if self._stopping.is_set():
                 return
-            self._give_up_if_fatal(ending)
+            ending = self._in_its_own_words(ending)
             unready = unready + 1 if ready_s is None else 0
             quick = quick + 1 if ready_s is None or ready_s < SETTLED_S else 0
             if unready >= MAX_DEATHS:
@@ -164,11 +164,19 @@ class Supervisor:
     def _last_words(self) -> str:
         return self._process.last_words if self._process is not None else ""
 
-    def _give_up_if_fatal(self, ending: str) -> None:
+    def _in_its_own_words(self, ending: str) -> str:
+        """How the process ended, with what it said about it.
+
+        Raises:
+            EngineFailed: it said that a restart cannot help.
+        """
         fatal, self._fatal = self._fatal, None
-        if fatal is not None and not fatal.retry:
+        if fatal is None:
+            return ending
+        if not fatal.retry:
             self._enter("failed", fatal.message)
             raise EngineFailed(fatal.message)
+        return f"{ending}: {fatal.message}"
 
     def _receive(self, message: FromEngine) -> None:
         match message:

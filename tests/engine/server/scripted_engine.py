@@ -9,7 +9,8 @@ A prompt is a JSON list of actions, done in order:
 - ``{"exit": 3}``: the process dies, having printed a last line to stderr;
 - ``{"report": true}``: an Output whose text is JSON: what this process has received so far.
 
-``--start`` says how the start goes: ``ready``, ``die`` (exit code 7 before ready), ``fatal``, ``hang`` (never ready).
+``--start`` says how the start goes: ``ready``, ``die`` (exit code 7 before ready), ``fatal``, ``broken``
+(the same, but a restart may help), ``hang`` (never ready).
 ``--deaf`` ignores Shutdown.
 """
 
@@ -176,10 +177,12 @@ def main() -> None:
         sys.exit(7)
     if options.start == "hang":
         threading.Event().wait()
-    if options.start == "fatal":
+    if options.start in ("fatal", "broken"):
+        retry = options.start == "broken"
+        message = "slots leaked" if retry else "the head does not fit"
         with zmq.Context() as context, context.socket(zmq.PUSH) as push:
             push.connect(boot.from_engine)
-            push.send(ipc.encode(ipc.Fatal(boot_id=boot.boot_id, message="the head does not fit", retry=False)))
+            push.send(ipc.encode(ipc.Fatal(boot_id=boot.boot_id, message=message, retry=retry)))
         sys.exit(1)
     ScriptedEngine(boot, options.max_model_len, options.deaf).run()
 

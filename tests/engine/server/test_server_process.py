@@ -145,6 +145,14 @@ def test_a_fatal_start_is_not_repeated(tmp_path: Path) -> None:
         assert "restarting" not in said
 
 
+def test_a_fatal_end_that_a_restart_may_help_is_told_and_repeated(tmp_path: Path) -> None:
+    with ServerUnderTest(tmp_path, ["--start", "broken"]) as server:
+        assert server.wait() == ExitStatus.FAILED
+        said = server.log.read_text()
+        assert "engine process ended (exit code 1: slots leaked); restarting it" in said
+        assert "died 3 times before it was ready, the last time by exit code 1: slots leaked" in said
+
+
 def test_an_unknown_model(tmp_path: Path) -> None:
     with ServerUnderTest(tmp_path, ["--start", "hang"], engine={"model": "no-such-model"}) as server:
         assert server.wait() == ExitStatus.FAILED
