@@ -92,7 +92,7 @@ class ControlDesk:
                 self._queue(request, send)
             else:
                 send(self._answer(request))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             message = f"{error}; expected a msgpack map with a type of set_knobs, get_state, hello, gap_report or ping"
             send(Refused(request_id=_id_in(payload), code="malformed", message=message))
         except Exception as error:
@@ -173,7 +173,7 @@ def _id_in(payload: bytes) -> str:
     """The request id of a message that could not be understood, so that its sender can tell whose answer this is."""
     try:
         found = msgspec.msgpack.decode(payload)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return ""
     request_id = found.get("request_id", "") if isinstance(found, dict) else ""
     return request_id if isinstance(request_id, str) else ""

@@ -36,7 +36,7 @@ class ReplayDesk:
         """The messages that answer a request, the end message last; an error is an end message too."""
         try:
             request = _decode(payload)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             yield self._end("", 0, 0, 0, str(error))
             return
         ring = self._rings.get(request.topic)

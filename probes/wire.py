@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -13,6 +13,9 @@ WELCOME = "~"
 
 END = "end"
 """First frame of the message that ends a replay."""
+
+MAX_SEQ = 2**63 - 1
+"""Largest number that may be asked for; the one behind it must fit into a payload too."""
 
 
 class WireError(ValueError):
@@ -39,8 +42,8 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True, tag="replay"):
     """Send again ``first`` to ``last`` of a topic, both included."""
 
     topic: str
-    first: int
-    last: int
+    first: Annotated[int, msgspec.Meta(le=MAX_SEQ)]
+    last: Annotated[int, msgspec.Meta(le=MAX_SEQ)]
 
 
 class ReplayEnd(msgspec.Struct, frozen=True, kw_only=True, tag="replay_end"):

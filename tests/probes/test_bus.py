@@ -73,6 +73,29 @@ def test_event_that_cannot_be_encoded_costs_only_itself(endpoints: Endpoints, ca
     assert "event of topic alert cannot be encoded" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (b"", "truncated"),
+        (msgspec.msgpack.encode({"type": "replay", "topic": "step", "first": 1, "last": 2**64 - 1}), "at `$.last`"),
+        (msgspec.msgpack.encode({"type": "replay", "topic": "step", "first": 2**63 - 1, "last": 2**63 - 1}), ""),
+        (b"\x82\xa4type\xa6replay\xa1x" + b"\x91" * 100_000, "recursion"),
+        (msgspec.msgpack.encode({"type": "replay", "topic": "jazz", "first": 1, "last": 2}), "unknown topic 'jazz'"),
+    ],
+)
+def test_every_replay_request_is_answered(endpoints: Endpoints, payload: bytes, words: str) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with running(endpoints), context.socket(zmq.DEALER) as dealer:
+        dealer.linger = 0
+        dealer.connect(endpoints.replay)
+        dealer.send(payload)
+        assert dealer.poll(int(DEADLINE_S * 1000))
+        topic, _, end = dealer.recv_multipart()
+    context.destroy(linger=0)
+    assert topic == b"end"
+    assert words in msgspec.msgpack.decode(end)["error"]
+
+
 def test_every_topic_has_numbers_of_its_own(endpoints: Endpoints) -> None:
     with running(endpoints) as engine, Subscriber(endpoints, ["step", "alert"]) as subscriber:
         for step in range(1, 4):

@@ -145,6 +145,8 @@ def raw_dealer(context: zmq.Context[zmq.Socket[bytes]], endpoints: Endpoints) ->
         (msgspec.msgpack.encode({"type": "set_knobs", "request_id": "q"}), "missing required field `changes`", "q"),
         (msgspec.msgpack.encode({"type": "set_knobs", "changes": [1], "request_id": "q"}), "Expected `object`", "q"),
         (msgspec.msgpack.encode({"type": "ping", "request_id": 7}), "Expected `str`", ""),
+        (b"\x91" * 100_000, "Expected `object`", ""),
+        (b"\x82\xa4type\xa9set_knobs\xa7changes\x81\xa1x" + b"\x91" * 100_000, "recursion", ""),
     ],
 )
 def test_malformed_request_is_refused_and_the_engine_goes_on(
