@@ -61,7 +61,7 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
     if proposer is not None:
         algorithm = _entry(proposer.name, proposer, f"draft model {config.draft_model} is loaded")
     else:
-        algorithm = {"value": "none", "defined": "", "why": "no draft model is loaded: every step is plain"}
+        algorithm = {"value": "none", "defined": "", "why": f"every step is plain: {assembly.why_no_draft}"}
     return {
         "worker": _entry(type(core).__name__, core, "the only worker: all schedulers drive the same stages"),
         "scheduler": _entry(core.scheduler.name, core.scheduler, "the CPU waits for each step's result"),
