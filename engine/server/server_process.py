@@ -96,6 +96,7 @@ class ServerProcess:
             loop.add_signal_handler(number, self._on_signal, number)
         if self._config.server.host in WILDCARDS:
             narrate("warning: HTTP listens on every address of this machine, without authentication")
+        narrate(f"starting engine {self._config.server.name!r} with {self._config.engine.model}; Ctrl-C ends it")
         http = http_server(build_app(self._service))
         serving = asyncio.create_task(http.serve([self._listener]))
         supervising = asyncio.create_task(self._supervisor.run())

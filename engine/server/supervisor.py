@@ -185,6 +185,7 @@ class Supervisor:
             case Loading():
                 if self._state.phase in ("starting", "restarting"):
                     self._state.detail = message.message
+                    self._narrate(message.message)  # a model loads for long enough to wonder
             case Ready():
                 self._now_ready(message)
             case Fatal():

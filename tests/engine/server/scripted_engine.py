@@ -176,7 +176,10 @@ def main() -> None:
         print("scripted engine: cannot find its feet", file=sys.stderr, flush=True)
         sys.exit(7)
     if options.start == "hang":
-        threading.Event().wait()
+        with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+            push.connect(boot.from_engine)
+            push.send(ipc.encode(ipc.Loading(boot_id=boot.boot_id, message="loading the slow part")))
+            threading.Event().wait()
     if options.start in ("fatal", "broken"):
         retry = options.start == "broken"
         message = "slots leaked" if retry else "the head does not fit"

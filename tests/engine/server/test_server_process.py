@@ -44,6 +44,17 @@ def test_signals_end_everything_in_order(tmp_path: Path, number: signal.Signals,
         assert list((tmp_path / "run" / "specwb").iterdir()) == []
 
 
+def test_it_says_what_it_loads(tmp_path: Path) -> None:
+    """At the terminal and in /health, before it is ready; never only a blank screen."""
+    with ServerUnderTest(tmp_path, ["--start", "hang"]) as server:
+        until("the terminal is told", lambda: "specwb: loading the slow part\n" in server.log.read_text())
+        assert server.log.read_text().startswith("specwb: starting engine 't' with tiny-random; Ctrl-C ends it\n")
+        with server.client() as http:
+            health = http.get("/health")
+        assert (health.status_code, health.json()["detail"]) == (503, "loading the slow part")
+        assert server.stop() == 0
+
+
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with ServerUnderTest(tmp_path, ["--deaf"], stop_s=600.0) as server:
         server.wait_ready()
