@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -29,7 +29,10 @@ class Assembly:
     config: EngineConfig
     core: EngineCore
     target: TargetCheckpoint
+    """Without its tensors, as ``draft``: the models have packed copies of their own, and memory is short."""
     draft: DraftCheckpoint | None
+    parameters: int
+    """Weights of the target."""
     arithmetic: Arithmetic
     why_no_draft: str = ""
     """Why no draft model is loaded, for people; empty when one is."""
@@ -82,6 +85,8 @@ def assemble(
         )
         make = lambda ledger: Eagle3Proposer(head, ledger)  # noqa: E731
     core = EngineCore(config, model, target.tokenizer, make, sink, boot_id)
+    parameters = sum(tensor.numel() for tensor in target.tensors.values())
     if draft is not None:
         warnings.extend(draft.warnings)
-    return Assembly(config, core, target, draft, arithmetic, why_no_draft, warnings)
+        draft = replace(draft, tensors={})
+    return Assembly(config, core, replace(target, tensors={}), draft, parameters, arithmetic, why_no_draft, warnings)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
@@ -140,6 +141,20 @@ class EngineCore:
         self.policy.reset()
         self._clock.idle(self.step_number)
 
+    @contextmanager
+    def rehearsal(self, knobs: Knobs) -> Iterator[None]:
+        """Steps inside run under these knobs and are neither published nor counted; nothing of them is left after."""
+        sink, before = self.reporter.sink, self.knobs.knobs
+        self.reporter.sink, self.knobs.knobs = NoSink(), knobs
+        try:
+            yield
+        finally:
+            self.abort_all()
+            self.reporter.sink, self.knobs.knobs = sink, before
+            self._watch = StepWatch(self.reporter.alert)
+            self.step_number = 0
+            self.idle()
+
     # -- the step ---------------------------------------------------------------------------------------------------
 
     @torch.inference_mode()
@@ -205,15 +220,11 @@ class EngineCore:
 
     def _decide(self, decodes: list[Request]) -> SpecChoice:
         def room(width: int) -> str | None:
-            need = sum(
-                self.ledger.extra_pages(request.request_id, width)
-                for request in decodes
-                if not request.stays_plain and request.remaining > 1
-            )
+            need = sum(self.ledger.extra_pages(r.request_id, width) for r in decodes if r.can_draft)
             free = self.ledger.allocator.free_pages
-            return (
-                None if need <= free else f"verifying {width} tokens a request needs {need} more KV pages, {free} free"
-            )
+            if need <= free:
+                return None
+            return f"verifying {width} tokens a request needs {need} more KV pages, {free} free"
 
         has_draft = self.proposer is not None
         return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, len(decodes), has_draft, room)

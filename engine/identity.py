@@ -91,7 +91,6 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
 def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -> HelloEvent:
     """The hello event of an engine as it is now."""
     core, target, draft = assembly.core, assembly.target, assembly.draft
-    parameters = sum(tensor.numel() for tensor in target.tensors.values())
     config = msgspec.to_builtins(assembly.config)
     config.pop("knobs")
     return HelloEvent(
@@ -103,7 +102,7 @@ def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -
         model={
             "name": target.name,
             "architecture": "llama",
-            "parameters": parameters,
+            "parameters": assembly.parameters,
             "dtype": assembly.arithmetic.name,
             "weights": assembly.arithmetic.weights,
             "half_precision": assembly.arithmetic.half_precision,

@@ -97,10 +97,7 @@ class LLM:
         Raises:
             ValueError: the model has no chat template.
         """
-        template = self.assembly.target.chat_template
-        if template is None:
-            raise ValueError(f"model {self.assembly.target.name} has no chat template; give a prompt instead")
-        return self.assembly.target.tokenizer.encode(template.render([{"role": "user", "content": user}]))
+        return self.assembly.target.chat_ids(user)
 
     def generate(
         self,
@@ -118,7 +115,7 @@ class LLM:
         done: dict[str, Completion] = {}
         for prompt, params in zip(prompts, each, strict=True):
             self._count += 1
-            ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+            ids = tokenizer.encode(prompt, add_bos=True) if isinstance(prompt, str) else list(prompt)
             done[f"llm-{self._count}"] = Completion(f"llm-{self._count}", ids)
             self.core.add(f"llm-{self._count}", ids, params)
         while self.core.has_work:

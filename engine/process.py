@@ -77,7 +77,7 @@ class EngineProcess:
     def _load(self) -> Assembly:
         assembly = assemble(self._config, sink=self._bus, boot_id=self._boot.boot_id, progress=self._say)
         self._say("warming up")
-        self._check = self_check(assembly.core)
+        self._check = self_check(assembly)
         assembly.warnings.extend(self._check.warnings)
         self._assembly = assembly
         return assembly

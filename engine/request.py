@@ -45,6 +45,11 @@ class Request:
         return self.max_tokens - self.output_len
 
     @property
+    def can_draft(self) -> bool:
+        """Whether a verify could gain anything: it keeps a draft, and more than one token may come."""
+        return not self.stays_plain and self.remaining > 1
+
+    @property
     def worst_case(self) -> int:
         """Most tokens that will ever have KV: the last one emitted never gets any."""
         return self.prompt_len + self.max_tokens - 1

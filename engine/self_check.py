@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from engine.core import EngineCore
-from engine.event_sink import NoSink
+from engine.assembly import Assembly
 from engine.ipc import Failed
+from engine.models.checkpoint import TargetCheckpoint
 from engine.sampling_params import SamplingParams
 
-PROMPT = "<|im_start|>user\nExplain how a rainbow forms.<|im_end|>\n<|im_start|>assistant\n"
+QUESTION = "Explain how a rainbow forms."
 TOKENS = 32
 LEAST_ACCEPT_LENGTH = 1.1
 
@@ -28,34 +28,26 @@ class SelfCheck:
     warnings: list[str]
 
 
-def self_check(core: EngineCore) -> SelfCheck:
+def self_check(assembly: Assembly) -> SelfCheck:
     """Run the fixed prompt, speculating if there is a draft; nothing of it is published or counted.
 
     Raises:
         RuntimeError: the engine cannot run a step.
     """
-    tokenizer = core.tokenizer
-    ids = tokenizer.encode(PROMPT) if tokenizer is not None else list(range(1, 17))
+    core = assembly.core
+    ids = _prompt_ids(assembly.target)
     ids = ids[: max(1, min(len(ids), core.max_model_len - TOKENS))]
     room = min(core.max_model_len, core.ledger.total) - len(ids)
     if room < 2:
         return SelfCheck(None, [])
-    sink, knobs = core.reporter.sink, core.knobs.knobs
-    core.reporter.sink = NoSink()
-    if core.proposer is not None:
-        core.knobs.knobs = msgspec.structs.replace(knobs, spec="on")
-    try:
-        params = SamplingParams(max_tokens=min(TOKENS, room), temperature=0.0, ignore_eos=True)
+    params = SamplingParams(max_tokens=min(TOKENS, room), temperature=0.0, ignore_eos=True)
+    knobs = core.knobs.knobs
+    with core.rehearsal(knobs if core.proposer is None else msgspec.structs.replace(knobs, spec="on")):
         request = core.add("self-check", ids, params)
         while core.has_work:
             failed = [output for output in core.step() if isinstance(output, Failed)]
             if failed:
                 raise RuntimeError(f"the first run of the model failed: {failed[0].message}")
-    finally:
-        core.abort("self-check")
-        core.reporter.sink, core.knobs.knobs = sink, knobs
-        core.step_number = 0
-        core.idle()
     accept = request.accept_length
     warnings = []
     if accept is not None and accept < LEAST_ACCEPT_LENGTH:
@@ -64,3 +56,11 @@ def self_check(core: EngineCore) -> SelfCheck:
             "at all). Speculation will only cost time. Is this head made for this model, and its layers numbered alike?"
         )
     return SelfCheck(accept, warnings)
+
+
+def _prompt_ids(target: TargetCheckpoint) -> list[int]:
+    """A question in the model's own chat template, which heads are trained on; bare where there is none."""
+    try:
+        return target.chat_ids(QUESTION)
+    except ValueError:
+        return target.tokenizer.encode(QUESTION, add_bos=True)

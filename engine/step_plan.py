@@ -105,9 +105,7 @@ class StepPlan:
 
 def width_of(request: Request, choice: SpecChoice) -> int:
     """Tokens a decode request verifies: the choice's width, or 1 where drafts could not be used."""
-    if request.stays_plain or request.remaining <= 1:
-        return 1
-    return choice.draft_tokens if choice.speculate else 1
+    return choice.draft_tokens if choice.speculate and request.can_draft else 1
 
 
 def make_plan(step: int, choice: SpecChoice, decodes: Sequence[Request], prefills: Sequence[PrefillChunk]) -> StepPlan:

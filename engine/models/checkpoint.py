@@ -31,6 +31,16 @@ class TargetCheckpoint:
     warnings: tuple[str, ...] = ()
     """What a person should know although the model can be used."""
 
+    def chat_ids(self, user: str) -> list[int]:
+        """Token ids of one user turn in the model's chat template.
+
+        Raises:
+            ValueError: the model has no chat template, or it refuses the turn.
+        """
+        if self.chat_template is None:
+            raise ValueError(f"model {self.name} has no chat template; give a prompt instead")
+        return self.tokenizer.encode(self.chat_template.render([{"role": "user", "content": user}]))
+
 
 @dataclass(frozen=True, kw_only=True)
 class DraftCheckpoint:

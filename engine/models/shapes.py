@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -44,7 +44,6 @@ class Eagle3Shape:
     rope_scaling: dict[str, Any] | None = None
     max_position: int = 2048
     norm_before_residual: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def default_aux_layers(num_layers: int) -> tuple[int, int, int]:

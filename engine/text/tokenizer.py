@@ -86,10 +86,6 @@ class Tokenizer:
             known = self._bytes[token_id] = self._find_bytes(token_id)
         return known
 
-    def token_text(self, token_id: int) -> str:
-        """One token for showing to people: undecodable bytes as U+FFFD."""
-        return self.token_bytes(token_id).decode("utf-8", errors="replace")
-
     def first_difference(self, other: Tokenizer) -> tuple[int, str | None, str | None] | None:
         """The lowest id that means another token in ``other``: (id, token here, token there), None if there is none."""
         for token_id in range(max(self.vocab_size, other.vocab_size)):

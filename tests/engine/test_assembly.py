@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import tokenizers
+from tokenizers.processors import TemplateProcessing
 
 from engine.assembly import assemble
 from engine.config import EngineConfig
@@ -13,8 +15,10 @@ from engine.identity import what_runs
 from engine.llm import LLM
 from engine.models import catalog
 from engine.models.checkpoint_error import CheckpointError, NoBuiltInDraft
+from engine.sampling_params import SamplingParams
+from engine.text.tokenizer import Tokenizer
 from probes.knobs import Knobs
-from tests.engine.tiny import tiny_target
+from tests.engine.tiny import tiny_config, tiny_target
 
 TINY = "tiny-random"
 
@@ -65,3 +69,16 @@ def test_two_names_for_the_model_are_refused() -> None:
         LLM(TINY, config=EngineConfig(dtype="float32"))
     llm = LLM(TINY, config=EngineConfig(model=TINY, dtype="float32"))
     assert llm.assembly.target.name == "tiny-random (random weights)"
+
+
+def test_a_prompt_of_text_gets_the_start_token_that_the_model_expects() -> None:
+    """As over HTTP: a rendered chat has its own, a bare prompt does not."""
+    target = tiny_target()
+    backend = tokenizers.Tokenizer.from_str(target.tokenizer._backend.to_str())
+    backend.post_processor = TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])
+    target = replace(target, tokenizer=Tokenizer(backend, target.tokenizer.eos_token_ids))
+    llm = LLM(target, config=tiny_config({"spec": "off"}, draft_model="none"))
+    [completion] = llm.generate(["the"], SamplingParams(max_tokens=1))
+    assert completion.prompt_ids == target.tokenizer.encode("the", add_bos=True)
+    assert completion.prompt_ids[0] == 0
+    assert 0 not in llm.chat_ids("the")

@@ -27,7 +27,7 @@ def test_half_a_surrogate_pair_is_refused(tokenizer: Tokenizer) -> None:
 
 
 def test_merges_are_used(tokenizer: Tokenizer) -> None:
-    assert [tokenizer.token_text(token) for token in tokenizer.encode("the")] == ["th", "e"]
+    assert [tokenizer.token_bytes(token) for token in tokenizer.encode("the")] == [b"th", b"e"]
 
 
 def test_special_text_is_one_token_or_spelled_out(tokenizer: Tokenizer) -> None:
