@@ -22,7 +22,7 @@ from probes.errors import ProbeError
 from probes.process import is_alive, start_time
 from probes.runtime_dir import check_name, engine_dir, runtime_dir
 
-EngineState = Literal["starting", "ready", "restarting"]
+RecordState = Literal["starting", "ready", "restarting"]
 
 RECORD = "engine.json"
 LOCK = "lock"
@@ -47,7 +47,7 @@ class EngineRecord(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     started_at: float
     """Seconds since the epoch."""
-    state: EngineState
+    state: RecordState
 
     @property
     def is_live(self) -> bool:
@@ -62,7 +62,7 @@ def new_record(
     endpoints: Endpoints,
     model: str,
     http_url: str | None = None,
-    state: EngineState = "starting",
+    state: RecordState = "starting",
 ) -> EngineRecord:
     """A record owned by this process, with everything filled in that the machine knows."""
     return EngineRecord(
@@ -87,12 +87,6 @@ def write_record(record: EngineRecord) -> Path:
     part.chmod(0o600)
     part.replace(path)
     return path
-
-
-def remove_record(name: str) -> None:
-    """Forget an engine; fine when there is nothing to forget."""
-    check_name(name)
-    (runtime_dir() / name / RECORD).unlink(missing_ok=True)
 
 
 def list_records(clean: bool = True) -> list[EngineRecord]:

@@ -15,14 +15,12 @@ from probes.events import (
     StepEvent,
 )
 from probes.knobs import Knobs, apply_changes
-from probes.subscriber import Gap, Malformed, Restart
+from probes.subscriber import STALE_AFTER_S, Gap, Malformed, Restart
 from workbench.attach.feed import FeedItem, Gone
 from workbench.attach.timeline import Mark, Timeline
 from workbench.attach.windows import Acceptance, AcceptWindow, RateWindow
 from workbench.step_words import changes_text
 
-STALE_AFTER_S = 3.0
-"""Three heartbeats missed."""
 BUSY_AFTER_S = 3.0
 """A stage that takes longer than this is worth a word."""
 HALF_PRECISION = frozenset({"bfloat16", "float16"})
