@@ -6,6 +6,7 @@ gets exactly one reply with the same ``request_id``.
 
 from __future__ import annotations
 
+import getpass
 import os
 import threading
 import time
@@ -148,7 +149,11 @@ def endpoints_of(target: EngineRecord | Endpoints) -> Endpoints:
 
 def describe_self() -> str:
     """Who sends a message, unless a name was given: user and process."""
-    return f"{os.environ.get('USER') or os.getuid()}/{os.getpid()}"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        user = str(os.getuid())
+    return f"{user}/{os.getpid()}"
 
 
 class ControlClient:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import socket
 import threading
 import time
@@ -22,6 +24,7 @@ from probes.control import (
     Reply,
     SetKnobs,
     decode_reply,
+    describe_self,
 )
 from probes.control_desk import MAX_WAITING
 from probes.endpoints import Endpoints
@@ -222,3 +225,17 @@ def test_wrong_types_come_back_as_refusals(endpoints: Endpoints, changes: dict[s
         loop.join()
     assert isinstance(reply, Refused)
     assert reply.code in ("bad_value", "unknown_knob")
+
+
+def test_who_sends_is_a_name_where_the_user_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a bare number: ``last changed by`` is read by people. A container's nameless user keeps the number."""
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: ["ann"])  # getpass takes the first field
+    assert describe_self() == f"ann/{os.getpid()}"
+
+    def nobody(uid: int) -> list[str]:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert describe_self() == f"{os.getuid()}/{os.getpid()}"

@@ -158,7 +158,9 @@ class AttachApp(App[int]):
         if self._message and now < self._message_until:
             lines.append([self._message])
         if not self._table.is_following:
-            lines.append([("FROZEN", "warn"), (f"  {self._table.newer} newer rows; f follows again", "dim")])
+            newer = self._table.newer
+            rows = f"{newer} newer row{'' if newer == 1 else 's'}"
+            lines.append([("FROZEN", "warn"), (f"  {rows}; f follows again", "dim")])
         self._notice.set_class(bool(lines), "-shown")
         self._notice.show(lines)
 

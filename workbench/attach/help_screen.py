@@ -22,12 +22,14 @@ q ctrl-q ctrl-c   quit; the engine goes on
 WORDS = """\
 SPEC     draft and verify            PLAIN  one token a request
 PREFILL  prompt tokens               MIXED  prompts with plain rows
-acc      accept length: 1 + correct drafts / verifies, bonus included;
-         in the status line over the last 10 s, n/a without a verify
+reqs     decode requests             emit   tokens they were given
+prompt   prompts:tokens, as in 2:85  que    requests that wait
 width    tokens per decode request × requests, as in 16×7 1×3
 slots    KV slots; ! when plan, allocator and runner disagree
-ms       what the step took, all its stages together
-lost     events that did not reach us    epoch  knob changes so far
+acc      accept length: 1 + correct drafts / verifies, bonus included;
+         in the status line over the last 10 s, n/a without a verify
+ms       all stages of the step      epoch  knob changes so far
+lost     events that did not reach us
 LIVE     steps come    IDLE  no work     BUSY   one stage takes long
 STALE    nothing heard for 3 s           GONE   the engine ended
 """
@@ -39,14 +41,12 @@ class HelpScreen(Dialog[None]):
     DEFAULT_CSS = """
     HelpScreen > Vertical { width: 76; }
     HelpScreen .dialog--first { text-style: bold; }
-    HelpScreen .dialog--keys { margin-bottom: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,enter,space", "dismiss(None)", "Close")]
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static("Keys", classes="dialog--first", markup=False)
+            yield Static("Keys (esc closes this)", classes="dialog--first", markup=False)
             yield Static(KEYS.rstrip(), markup=False)
             yield Static("Words", classes="dialog--title", markup=False)
             yield Static(WORDS.rstrip(), markup=False)
-            yield Static("esc: close", classes="dialog--keys", markup=False)

@@ -162,7 +162,7 @@ def decision_line(state: SessionState, width: int) -> list[Word]:
     """The newest step's decision and its reason, in full as far as the line goes."""
     step = state.last_step
     if step is None:
-        return [("no step yet: send the engine a request", "dim")]
+        return [("no step since this screen opened: send the engine a request", "dim")]
     mode = step.mode.upper()
     detail = f": {step.reason_detail}" if step.reason_detail else ""
     return [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 import msgspec
@@ -23,7 +24,7 @@ class CommandError(click.ClickException):
         self.code = code
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"specwb: {self.message}", err=True)
+        say(self.message)
 
 
 def fail(code: ExitCode, message: str) -> NoReturn:
@@ -37,16 +38,29 @@ def fail(code: ExitCode, message: str) -> NoReturn:
 
 def say(message: str) -> None:
     """Narration, for the person who watches: stderr."""
-    click.echo(f"specwb: {message}", err=True)
+    for line in folded(f"specwb: {message}", columns_of(sys.stderr)):
+        click.echo(line, err=True)
 
 
-def folded(text: str, columns: int | None) -> list[str]:
-    """Lines broken between words for a terminal; whole for a pipe (``columns`` None)."""
+def columns_of(stream: TextIO) -> int | None:
+    """Columns of the terminal behind a stream; None where there is none."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def folded(text: str, columns: int | None, indent: int = 2) -> list[str]:
+    """Lines broken between words for a terminal, the later ones indented; whole for a pipe (``columns`` None)."""
     lines = text.splitlines() or [""]
     if columns is None:
         return lines
     folds = [
-        textwrap.wrap(line, columns, subsequent_indent="  ", break_on_hyphens=False, replace_whitespace=False)
+        textwrap.wrap(
+            line,
+            columns,
+            subsequent_indent=" " * indent,
+            break_on_hyphens=False,
+            break_long_words=False,  # an address or a path stays in one piece, to be copied
+            replace_whitespace=False,
+        )
         for line in lines
     ]
     return [part for fold in folds for part in fold or [""]]
@@ -76,14 +90,33 @@ def print_json(value: Any) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
     """Rows under a header, columns aligned by terminal cells; columns named in ``right`` are right-aligned."""
+    for line in table_lines(header, rows, right, columns_of(sys.stdout)):
+        print_line(line)
+
+
+def table_lines(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: frozenset[int] = frozenset(),
+    columns: int | None = None,
+) -> list[str]:
+    """The lines of a table. On a terminal that is too narrow the gaps shrink, and then the last column, if it is text,
+    stands below its row."""
     lines = [list(header), *[list(row) for row in rows]]
     widths = [max(width_of(line[column]) for line in lines) for column in range(len(header))]
+    gap = 2 if columns is None or sum(widths) + 2 * (len(widths) - 1) <= columns else 1
+    is_low = columns is not None and sum(widths) + len(widths) - 1 > columns and len(widths) - 1 not in right
+    beside = widths[:-1] if is_low else widths
+    made: list[str] = []
     for line in lines:
         aligned: list[tuple[str, int, Align]] = [
             (cell, width, "right" if column in right else "left")
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            for column, (cell, width) in enumerate(zip(line, beside, strict=False))
         ]
-        print_line("  ".join(fit(*cell) for cell in aligned).rstrip())
+        made.append((" " * gap).join(fit(*cell) for cell in aligned).rstrip())
+        if is_low:
+            made += folded(f"    {line[-1]}", columns, indent=4)
+    return made
 
 
 def drop_stdout() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from types import FrameType
 
 import click
 
-from workbench.cli.console import folded, print_json, print_line
+from workbench.cli.console import columns_of, folded, print_json, print_line
 from workbench.cli.engine_program import require_engine
 from workbench.exit_codes import ExitCode
 
@@ -71,7 +70,7 @@ def command(
     from workbench.demo.session import demonstrate
 
     out = sys.stderr if as_json else sys.stdout
-    columns = shutil.get_terminal_size().columns if out.isatty() else None
+    columns = columns_of(out)
 
     def say(text: str) -> None:
         for line in folded(text, columns):

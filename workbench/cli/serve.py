@@ -38,6 +38,8 @@ def build_config(options: dict[str, Any], knob_words: dict[str, Any]) -> dict[st
         values = apply_changes(Knobs(), knobs)
     except KnobError as error:
         raise click.UsageError(str(error)) from None
+    if "threshold" not in knobs:
+        engine["measured_threshold"] = True
     if knobs:
         engine["knobs"] = {name: getattr(values, name) for name in knobs}
     return {"server": {name: given[name] for name in SERVER_FIELDS if name in given}, "engine": engine}
@@ -64,7 +66,11 @@ def at_least(least: int) -> click.IntRange:
 @click.option("--dtype", type=click.Choice(["auto", "bfloat16", "float16", "float32", "float64"]), help="Precision.")
 @click.option("--device", help="Where the model runs.  [default: cpu]")
 @click.option("--threads", type=at_least(0), help="Threads of the model's arithmetic; 0 takes all cores.")
-@click.option("--threshold", type=int, help="Speculate at up to this many decode requests a step; 0 never.")
+@click.option(
+    "--threshold",
+    type=int,
+    help="Speculate at up to this many decode requests a step; 0 never.  [default: as measured for the dtype]",
+)
 @click.option("--spec", type=click.Choice(get_args(SpecMode)), help="auto: the policy decides; on, off: by hand.")
 @click.option("--steps", type=int, help="Draft depth.")
 @click.option("--topk", type=int, help="Children kept at each draft node; 1 is a chain.")

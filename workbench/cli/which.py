@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from probes.control import ControlClient
 from probes.events import HelloEvent
 from workbench.cli.connect import engine_named, probe_errors
-from workbench.cli.console import print_json, print_line, print_table
+from workbench.cli.console import columns_of, folded, print_json, print_line, print_table
 
 
 def speculation_state(hello: HelloEvent) -> str:
@@ -66,12 +67,17 @@ def command(name: str | None, as_json: bool, timeout: float) -> None:
             }
         )
         return
-    print_line(f"engine       {hello.name}  version {hello.engine_version}  pid {hello.pid}  boot {hello.boot_id}")
-    print_line(f"model        {facts(hello.model)}")
-    print_line(f"draft        {facts(hello.draft)}")
-    print_line(f"speculation  {speculation_state(hello)}")
+    facts_of_engine = [
+        f"engine       {hello.name}  version {hello.engine_version}  pid {hello.pid}  boot {hello.boot_id}",
+        f"model        {facts(hello.model)}",
+        f"draft        {facts(hello.draft)}",
+        f"speculation  {speculation_state(hello)}",
+    ]
     if hello.simulated:
-        print_line("SIMULATED    acceptance or weights are not real")
+        facts_of_engine.append("SIMULATED    acceptance or weights are not real")
+    for fact in facts_of_engine:
+        for line in folded(fact, columns_of(sys.stdout), indent=13):
+            print_line(line)
     print_line("")
     rows = [
         (role, str(entry.get("value", "?")), str(entry.get("defined", "-")), str(entry.get("why", "-")))

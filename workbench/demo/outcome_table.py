@@ -24,17 +24,18 @@ def outcome_lines(outcome: Outcome, width: int | None = None) -> list[str]:
     with console.capture() as captured:
         console.print(_table(outcome))
     table = [line.rstrip() for line in captured.get().splitlines()]
-    return [*table, *_reading(outcome)]
+    return ["", *table, "", *_reading(outcome)]
 
 
 def _table(outcome: Outcome) -> Table:
     levels = sorted(set(outcome.levels))
     columns = [*(f"tok/s\nat {level}" for level in levels), "tok/s\nramp", "accept\nlength", "\nswitches"]
     columns += ["slots\nlost", "outputs\nidentical", "near-ties\nexcused"]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    # Gaps of one, and headings broken rather than cut: it fits 80 columns.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
     table.add_column("\nspec")
     for name in columns:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for mode in outcome.modes:
         load, compared = mode.load, mode.compared
         table.add_row(

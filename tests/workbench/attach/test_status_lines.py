@@ -82,7 +82,7 @@ def test_stale_and_gone_show_no_live_numbers() -> None:
 def test_before_anything_came() -> None:
     lines = status()
     assert "WAITING" in lines[0]
-    assert "no step yet" in lines[4]
+    assert "no step since this screen opened" in lines[4]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.cli.console import folded
+from workbench.cli.console import folded, table_lines
 
 LINE = "model smollm2-135m, float16 on cpu, 2 threads; draft smollm2-135m-eagle3 (eagle3)\ntree topk 4"
 
@@ -22,3 +22,31 @@ def test_columns_of_a_table_stay_as_they_are() -> None:
 
 def test_a_pipe_gets_whole_lines() -> None:
     assert folded(LINE, None) == LINE.splitlines()
+
+
+HEADER = ("ROLE", "VALUE", "WHY")
+ROW = ("worker", "EngineCore", "the only worker: all schedulers drive the same stages")
+
+
+def test_an_address_stays_in_one_piece() -> None:
+    assert folded("see http://127.0.0.1:8000/v1/chat/completions", 20) == [
+        "see",
+        "  http://127.0.0.1:8000/v1/chat/completions",
+    ]
+
+
+def test_a_table_for_a_pipe_is_whole() -> None:
+    assert table_lines(HEADER, [ROW])[1] == "worker  EngineCore  the only worker: all schedulers drive the same stages"
+
+
+def test_a_narrow_terminal_gets_smaller_gaps_then_the_last_column_below() -> None:
+    whole = len(table_lines(HEADER, [ROW])[1])
+    assert table_lines(HEADER, [ROW], columns=whole)[1] == "  ".join(ROW)
+    assert table_lines(HEADER, [ROW], columns=whole - 1)[1] == " ".join(ROW)
+    assert table_lines(HEADER, [ROW], columns=40) == [
+        "ROLE   VALUE",
+        "    WHY",
+        "worker EngineCore",
+        "    the only worker: all schedulers",
+        "    drive the same stages",
+    ]
