@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.server.choice_text import Piece
-from engine.server.dialect import Job
+from engine.server.dialect import Job, choice_around
 from engine.server.fields import Fields
 from engine.server.logprobs import chat_logprobs
 from engine.server.openai_protocol import parse_chat
@@ -35,24 +35,11 @@ class ChatDialect:
 
     def choice(self, job: Job, index: int, piece: Piece) -> dict[str, Any]:
         message = {"role": "assistant", "content": piece.text, "refusal": None}
-        return self._choice(job, index, piece, {"message": message})
+        return choice_around({"message": message}, job, index, piece, chat_logprobs)
 
     def chunk_choice(self, job: Job, index: int, piece: Piece, first: bool) -> dict[str, Any]:
         delta = {"role": "assistant", "content": piece.text} if first else {"content": piece.text}
-        return self._choice(job, index, piece, {"delta": delta})
-
-    def _choice(self, job: Job, index: int, piece: Piece, content: dict[str, Any]) -> dict[str, Any]:
-        wanted = job.options.sampling.logprobs is not None
-        choice: dict[str, Any] = {
-            "index": index,
-            **content,
-            "logprobs": chat_logprobs(job.tokenizer, piece.scored) if wanted else None,
-            "finish_reason": piece.finish_reason,
-            "stop_reason": piece.stop_reason,
-        }
-        if job.options.return_token_ids:
-            choice["token_ids"] = piece.token_ids
-        return choice
+        return choice_around({"delta": delta}, job, index, piece, chat_logprobs)
 
     def envelope(self, job: Job, streamed: bool) -> dict[str, Any]:
         kind = "chat.completion.chunk" if streamed else "chat.completion"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.server.choice_text import Piece
-from engine.server.dialect import Job
+from engine.server.dialect import Job, choice_around
 from engine.server.fields import Fields
 from engine.server.logprobs import completion_logprobs
 from engine.server.openai_protocol import parse_completion
@@ -45,17 +45,7 @@ class CompletionDialect:
         echoed = ""
         if job.echo and first:
             echoed = prompt.text if prompt.text is not None else job.tokenizer.decode(prompt.ids)
-        wanted = job.options.sampling.logprobs is not None
-        choice: dict[str, Any] = {
-            "index": index,
-            "text": echoed + piece.text,
-            "logprobs": completion_logprobs(job.tokenizer, piece.scored) if wanted else None,
-            "finish_reason": piece.finish_reason,
-            "stop_reason": piece.stop_reason,
-        }
-        if job.options.return_token_ids:
-            choice["token_ids"] = piece.token_ids
-        return choice
+        return choice_around({"text": echoed + piece.text}, job, index, piece, completion_logprobs)
 
     def envelope(self, job: Job, streamed: bool) -> dict[str, Any]:
         return {"id": job.id, "object": "text_completion", "created": job.created, "model": job.model}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.ipc import Submit
-from engine.server.choice_text import Piece
+from engine.server.choice_text import Piece, ScoredToken
 from engine.server.fields import Fields
 from engine.server.openai_protocol import Options
 from engine.server.prompt_encoder import EncodedPrompt
@@ -54,6 +55,26 @@ class Job:
             )
             for sequence in range(count)
         ]
+
+
+def choice_around(
+    content: dict[str, Any],
+    job: Job,
+    index: int,
+    piece: Piece,
+    logprobs: Callable[[Tokenizer, list[ScoredToken]], dict[str, Any]],
+) -> dict[str, Any]:
+    """A choice of either dialect: its ``content``, and the fields that both have; ``logprobs`` words them."""
+    choice = {
+        "index": index,
+        **content,
+        "logprobs": logprobs(job.tokenizer, piece.scored) if job.options.sampling.logprobs is not None else None,
+        "finish_reason": piece.finish_reason,
+        "stop_reason": piece.stop_reason,
+    }
+    if job.options.return_token_ids:
+        choice["token_ids"] = piece.token_ids
+    return choice
 
 
 class Dialect(Protocol):
