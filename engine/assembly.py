@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import torch
 
 from engine.config import EngineConfig
@@ -17,6 +18,7 @@ from engine.models.eagle3 import Eagle3Head
 from engine.models.linear import Arithmetic, choose_arithmetic
 from engine.models.llama import LlamaModel
 from engine.spec.eagle3_proposer import Eagle3Proposer
+from engine.spec.measured_threshold import measured_threshold
 from engine.spec.proposer import Proposer
 
 Progress = Callable[[str], None]
@@ -59,6 +61,9 @@ def assemble(
         raise ValueError(f"device {config.device!r} is not supported yet; supported: cpu")
     torch.set_num_threads(config.threads or torch.get_num_threads())
     arithmetic = choose_arithmetic(config.dtype)
+    if config.measured_threshold:
+        knobs = msgspec.structs.replace(config.knobs, threshold=measured_threshold(arithmetic))
+        config = msgspec.structs.replace(config, knobs=knobs)
     if target is None:
         progress(f"loading {config.model}")
         target = load_target(config.model)

@@ -37,6 +37,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Literal["sync"] = "sync"
     attention: Literal["auto", "torch"] = "auto"
     knobs: Knobs = Knobs()
+    measured_threshold: bool = False
+    """Nobody chose a threshold: start with the one measured for this arithmetic, in place of the knobs'."""
     publish_tokens: bool = False
     debug_checks: bool = False
     """Check the accounting invariants after every step."""

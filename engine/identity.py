@@ -69,7 +69,8 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
         "policy": _entry(
             core.policy.name,
             core.policy,
-            f"spec={knobs.spec}, threshold {knobs.threshold}, resumes at {knobs.resume_at}",
+            f"spec={knobs.spec}, threshold {knobs.threshold}, resumes at {knobs.resume_at}"
+            + ("; started with the threshold measured for this arithmetic" if config.measured_threshold else ""),
         ),
         "attention": _entry(
             "torch (dense views)",

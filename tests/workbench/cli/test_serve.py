@@ -27,7 +27,9 @@ def decoded(config: dict[str, Any]) -> StartConfig:
 
 
 def test_nothing_given_is_the_engines_own_defaults() -> None:
-    assert decoded(build_config({}, {})) == StartConfig()
+    assert decoded(build_config({}, {})) == StartConfig(engine=EngineConfig(measured_threshold=True))
+    assert not decoded(build_config({"threshold": 4}, {})).engine.measured_threshold
+    assert not decoded(build_config({}, {"threshold": "0"})).engine.measured_threshold
 
 
 def test_every_option_reaches_its_field() -> None:
@@ -66,7 +68,7 @@ def test_every_option_reaches_its_field() -> None:
 
 
 def test_every_start_option_of_the_engine_has_an_option() -> None:
-    fields = {*EngineConfig.__struct_fields__} - {"knobs"}
+    fields = {*EngineConfig.__struct_fields__} - {"knobs", "measured_threshold"}
     assert fields <= {parameter.name for parameter in command.params}
 
 

@@ -1,0 +1,28 @@
+"""The threshold nobody chose."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.assembly import assemble
+from engine.config import Dtype, EngineConfig
+from engine.models.linear import choose_arithmetic
+from engine.spec import measured_threshold as module
+from probes.knobs import Knobs
+from tests.engine.tiny import tiny_draft, tiny_target
+
+
+@pytest.mark.parametrize(("dtype", "native", "threshold"), [("bfloat16", True, 3), ("bfloat16", False, 0)])
+def test_bfloat16_pays_only_where_the_cpu_multiplies_it(
+    dtype: Dtype, native: bool, threshold: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "has_native_bfloat16", lambda: native)
+    assert module.measured_threshold(choose_arithmetic(dtype)) == threshold
+
+
+@pytest.mark.parametrize(("measured", "threshold"), [(True, module.PAYS_UP_TO["float64"]), (False, 7)])
+def test_it_replaces_the_knob_only_when_nobody_chose(measured: bool, threshold: int) -> None:
+    config = EngineConfig(dtype="float64", knobs=Knobs(threshold=7, steps=1, topk=2, draft_tokens=3),
+                          measured_threshold=measured)  # fmt: skip
+    core = assemble(config, target=tiny_target(), draft=tiny_draft()).core
+    assert (core.knobs.knobs.threshold, core.knobs.knobs.steps) == (threshold, 1)
