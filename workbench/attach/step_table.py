@@ -53,7 +53,7 @@ def row_words(entry: Entry, width: int, selected: bool) -> list[Word]:
 class StepTable(RoleStyles, can_focus=True):
     """Follows the newest step, or is frozen on a snapshot that one can walk through while the engine goes on."""
 
-    DEFAULT_CSS = "StepTable { height: 1fr; }"
+    DEFAULT_CSS = "StepTable { height: 1fr; width: 1fr; }"
     COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES | {"table--header", "table--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f,space", "freeze", "Freeze/follow", key_display="f"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual.pilot import Pilot
 
@@ -9,6 +11,7 @@ from probes.subscriber import Gap, Malformed, Restart
 from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.fake_feed import Bench, FakeSteering
+from workbench.attach.detail_pane import DetailPane
 from workbench.attach.feed import FeedItem
 from workbench.attach.step_table import StepTable
 
@@ -29,6 +32,10 @@ def story() -> list[FeedItem]:
 async def settle(pilot: Pilot[int], bench: Bench) -> None:
     """Let the screen take in and paint what is there."""
     bench.app.tick()
+    async with asyncio.timeout(30):  # the footer comes when Textual gets to it, on a busy machine after a pause or two
+        await pilot.pause()
+        while not bench.app.screen_stack[0].query("FooterKey"):
+            await pilot.pause(0.01)
     await pilot.pause()
 
 
@@ -56,6 +63,8 @@ async def test_snapshot_wide_puts_details_beside() -> None:
     async with bench.app.run_test(size=(200, 50)) as pilot:
         await settle(pilot, bench)
         golden.check("attach-story-200x50", bench.text())
+        table, detail = bench.app.query_one(StepTable).region, bench.app.query_one(DetailPane).region
+        assert (table.width, table.right, detail.right) == (136, detail.x, 200)
 
 
 @pytest.mark.parametrize("size", SIZES)
