@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+
+
+def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Zeros that take memory only where they are written: torch would touch every page at the start."""
+    bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.itemsize]
+    return torch.from_numpy(np.zeros(shape, dtype=bits)).view(dtype)
 
 
 class KvPool:
@@ -15,7 +22,7 @@ class KvPool:
 
     def __init__(self, layers: int, kv_heads: int, slots: int, head_dim: int, dtype: torch.dtype) -> None:
         self.kv_heads = kv_heads
-        self.data = torch.zeros(layers, 2 * kv_heads, slots, head_dim, dtype=dtype)
+        self.data = lazy_zeros((layers, 2 * kv_heads, slots, head_dim), dtype)
         self._layers = self.data.unbind(0)
         self.written = 0  # rows written by layer 0, for slots_written
 

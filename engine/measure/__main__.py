@@ -131,8 +131,8 @@ def _shape(text: str) -> tuple[int, int, int]:
     return steps, topk, draft_tokens
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Entry point."""
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m engine.measure", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name, run, clients in (
@@ -155,7 +155,12 @@ def main(argv: list[str] | None = None) -> int:
             verb.add_argument("--context", type=int, default=300)
         if name == "pays":
             verb.add_argument("--shape", type=_shape, default=_shape("4/2/16"), help="topk/steps/draft_tokens")
-    options = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point."""
+    options = make_parser().parse_args(argv)
     try:
         options.run(options)
     except ValueError as error:

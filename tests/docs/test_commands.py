@@ -9,6 +9,7 @@ import shlex
 import click
 import pytest
 
+from engine.measure.__main__ import make_parser
 from engine.server.fields import Fields
 from engine.server.openai_protocol import parse_chat
 from probes.knobs import Knobs, apply_changes
@@ -37,7 +38,7 @@ def parsed(words: list[str]) -> click.Context:
 
 
 def test_every_line_is_of_a_program_that_is_checked_here() -> None:
-    assert {line.split()[0] for line in LINES} == {"specwb", "make", "curl"}
+    assert {line.split()[0] for line in LINES} == {"specwb", "make", "curl", "python"}
 
 
 @pytest.mark.parametrize("line", lines_of("specwb"))
@@ -64,6 +65,14 @@ def test_make_line_names_targets_and_variables(line: str) -> None:
     for word in shlex.split(line, comments=True)[1:]:
         name, is_variable, _ = word.partition("=")
         assert name in (variables if is_variable else targets)
+
+
+@pytest.mark.parametrize("line", lines_of("python"))
+def test_measuring_line_parses_and_names_a_file_that_is_there(line: str) -> None:
+    program, *words = shlex.split(line)[2:]
+    assert program == "engine.measure"
+    options = make_parser().parse_args(words)
+    assert (ROOT / getattr(options, "prompts", "README.md")).is_file()
 
 
 @pytest.mark.parametrize("line", lines_of("curl"))
