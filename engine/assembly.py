@@ -55,8 +55,9 @@ def assemble(
 
     Raises:
         CheckpointError: files that are missing or do not fit.
-        ValueError: options that do not fit each other.
+        ValueError: options out of range, or that do not fit each other.
     """
+    config.check()
     if config.device != "cpu":
         raise ValueError(f"device {config.device!r} is not supported yet; supported: cpu")
     torch.set_num_threads(config.threads or torch.get_num_threads())
@@ -89,7 +90,13 @@ def assemble(
             draft.shape, draft.tensors, draft.draft_to_target, model.embedding, arithmetic, config.max_model_len
         )
         make = lambda ledger: Eagle3Proposer(head, ledger)  # noqa: E731
-    core = EngineCore(config, model, target.tokenizer, make, sink, boot_id)
+    try:
+        core = EngineCore(config, model, target.tokenizer, make, sink, boot_id)
+    except (MemoryError, RuntimeError) as error:  # torch's allocator; a restart would only ask for as much again
+        raise ValueError(
+            f"no memory for a KV pool of {config.kv_tokens} tokens; start with fewer --kv-tokens "
+            f"({str(error).splitlines()[0]})"
+        ) from error
     parameters = sum(tensor.numel() for tensor in target.tensors.values())
     if draft is not None:
         warnings.extend(draft.warnings)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from probes.knobs import Knobs
+from probes.knobs import Knobs, check_shape
 
 Dtype = Literal["auto", "bfloat16", "float16", "float32", "float64"]
 
@@ -42,3 +42,20 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     publish_tokens: bool = False
     debug_checks: bool = False
     """Check the accounting invariants after every step."""
+
+    def check(self) -> None:
+        """Refuse numbers that no engine can run with.
+
+        Raises:
+            ValueError: naming the option, its value and what was expected.
+        """
+        least = {"threads": 0, "max_model_len": 2, "max_running": 1, "max_queue": 0, "page_size": 1, "prefill_chunk": 1}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value < low:
+                raise ValueError(f"--{name.replace('_', '-')}: got {value}, expected at least {low}")
+        if self.kv_tokens < self.page_size:
+            raise ValueError(
+                f"--kv-tokens: got {self.kv_tokens}, expected at least one page of --page-size {self.page_size}"
+            )
+        check_shape(self.knobs.steps, self.knobs.topk, self.knobs.draft_tokens)

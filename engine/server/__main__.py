@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
+import signal
 import sys
 from pathlib import Path
-
-from engine.server.exit_status import ExitStatus
-from engine.server.server_config import ConfigError, read_config
-from engine.server.server_process import narrate, serve
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a server; the exit code."""
+    # While the imports run nothing has been started: Ctrl-C just ends the process, without a traceback of theirs.
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import asyncio
+
+    from engine.server.exit_status import ExitStatus
+    from engine.server.server_config import ConfigError, read_config
+    from engine.server.server_process import narrate, serve
+
+    signal.signal(signal.SIGINT, handler)
     parser = argparse.ArgumentParser(prog="python -m engine.server", description=__doc__)
     parser.add_argument("--config-json", type=Path, required=True, metavar="FILE", help="start options as JSON")
     options = parser.parse_args(arguments)
@@ -22,7 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ConfigError as error:
         narrate(str(error))
         return ExitStatus.USAGE
-    return asyncio.run(serve(config))
+    try:
+        return asyncio.run(serve(config))
+    except KeyboardInterrupt:  # before the server listens to signals itself
+        return ExitStatus.INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def quiet_threads(environment: Mapping[str, str]) -> dict[str, str]:
     return {"OMP_WAIT_POLICY": "passive", **environment}
 
 
-class EngineProcess:
+class EngineChild:
     """A child process in a session of its own, so that Ctrl-C in the terminal reaches only the server.
 
     Its standard input is a pipe that nothing is ever written to: when the server dies, however it dies, the engine
@@ -43,7 +43,7 @@ class EngineProcess:
         self._relay = asyncio.create_task(self._relay_output())
 
     @classmethod
-    async def start(cls, command: Sequence[str], config: Path, boot: Boot) -> EngineProcess:
+    async def start(cls, command: Sequence[str], config: Path, boot: Boot) -> EngineChild:
         """Start a boot.
 
         Raises:

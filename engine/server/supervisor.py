@@ -14,7 +14,7 @@ from engine.boot import Boot
 from engine.ipc import Failed, Fatal, FromEngine, Loading, Output, Ready, Shutdown
 from engine.server.engine_client import EngineClient
 from engine.server.engine_link import EngineLink
-from engine.server.engine_process import EngineProcess
+from engine.server.engine_process import EngineChild
 from engine.server.engine_state import EngineState, Phase
 from engine.server.server_config import ServerConfig
 from probes.endpoints import Endpoints
@@ -65,7 +65,7 @@ class Supervisor:
         self._on_change = on_change
         self._narrate = narrate
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._process: EngineProcess | None = None
+        self._process: EngineChild | None = None
         self._link: EngineLink | None = None
         self._fatal: Fatal | None = None
         self._ready_at = 0.0  # loop time of the newest Ready
@@ -140,7 +140,7 @@ class Supervisor:
         )
         loop = asyncio.get_running_loop()
         try:
-            self._process = await EngineProcess.start(self._config.engine_command, self._engine_config, boot)
+            self._process = await EngineChild.start(self._config.engine_command, self._engine_config, boot)
             self._link = link
             link.listen(self._receive)
             if self._stopping.is_set():  # told to stop while it was being started
@@ -204,6 +204,6 @@ class Supervisor:
         self._state.move(phase, detail)
         self._on_change()
 
-    def _kill_slow(self, process: EngineProcess) -> None:
+    def _kill_slow(self, process: EngineChild) -> None:
         self._narrate(f"engine process did not leave within {self._config.stop_s:g} s; killing it")
         process.kill()

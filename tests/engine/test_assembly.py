@@ -82,3 +82,9 @@ def test_a_prompt_of_text_gets_the_start_token_that_the_model_expects() -> None:
     assert completion.prompt_ids == target.tokenizer.encode("the", add_bos=True)
     assert completion.prompt_ids[0] == 0
     assert 0 not in llm.chat_ids("the")
+
+
+def test_a_pool_that_no_memory_holds_is_an_option_to_change() -> None:
+    """Not a reason to restart, which would only ask for as much again."""
+    with pytest.raises(ValueError, match=r"no memory for a KV pool of 10{15} tokens; start with fewer --kv-tokens"):
+        assemble(EngineConfig(model=TINY, dtype="float32", kv_tokens=10**15, page_size=10**12))

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -178,3 +180,23 @@ def test_bad_configurations(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     assert main(["--config-json", str(path)]) == ExitStatus.USAGE
     assert main(["--config-json", os.fspath(tmp_path / "none.json")]) == ExitStatus.USAGE
+
+
+CTRL_C_WHILE_IMPORTING = """
+import os, runpy, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "engine.server.server_process":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+sys.meta_path.insert(0, CtrlC())
+sys.argv = ["engine.server", "--config-json", "nowhere.json"]
+runpy.run_module("engine.server", run_name="__main__")
+"""
+
+
+def test_ctrl_c_before_anything_has_started_leaves_no_traceback() -> None:
+    ended = subprocess.run([sys.executable, "-c", CTRL_C_WHILE_IMPORTING], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
