@@ -1,7 +1,7 @@
 """Makes docs/attach.svg: the attached screen on a running engine, while its load goes through the threshold and back,
 and an operator switches speculation off and on.
 
-    .venv/bin/specwb serve --name demo
+    .venv/bin/specwb serve --name demo threshold=4
     .venv/bin/python scripts/attach_picture.py demo docs/attach.svg
 
 The screen is the real one, without a terminal; it is saved by Textual's own export.

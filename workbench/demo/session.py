@@ -85,5 +85,5 @@ def describe(hello: HelloEvent) -> str:
         f"model {model.get('name')}, {model.get('dtype')} on {model.get('device')}, {model.get('threads')} threads; "
         f"draft {draft.get('name', 'none')} ({draft.get('algorithm', '-')})\n"
         f"tree topk {knobs['topk']}, steps {knobs['steps']}, {knobs['draft_tokens']} draft tokens; "
-        f"threshold {knobs['threshold']}: auto speculates at up to so many decode requests a step"
+        f"auto speculates while a step has at most {knobs['threshold']} decode requests (threshold)"
     )
