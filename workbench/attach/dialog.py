@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
 Result = TypeVar("Result")
@@ -24,3 +25,12 @@ class Dialog(ModalScreen[Result], Generic[Result]):
     Dialog OptionList { height: auto; margin-top: 1; background: $surface; }
     Dialog OptionList, Dialog OptionList:focus { border: none; padding: 0; }
     """
+
+    _answered = False
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close with a result. The first counts: keys typed ahead may bring more, which would close what is below."""
+        if self._answered:
+            return AwaitComplete()
+        self._answered = True
+        return super().dismiss(result)

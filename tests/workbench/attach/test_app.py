@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from probes.subscriber import Gap, Malformed, Restart
 from tests.workbench import golden
@@ -157,6 +158,22 @@ async def test_what_is_so_already_is_not_asked_for() -> None:
         await pilot.press("y")
         await pilot.pause()
     assert bench.steering.asked == []
+
+
+async def test_a_second_answer_typed_ahead_is_ignored() -> None:
+    """Two keys that come before the dialog is gone: it closes once, and asks for confirmation once."""
+    bench = Bench(story())
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, bench)
+        await pilot.press("s")
+        options = bench.app.screen.query_one(OptionList)
+        options.action_select()
+        options.action_select()
+        await pilot.pause()
+        assert [type(screen).__name__ for screen in bench.app.screen_stack] == ["Screen", "ConfirmScreen"]
+        await pilot.press("n")
+        assert len(bench.app.screen_stack) == 1
+    assert bench.app.crash is None
 
 
 async def test_refusal_is_shown() -> None:
