@@ -37,40 +37,47 @@ class ForwardOutput:
 
 
 class RmsNorm:
-    """x / sqrt(mean(x^2) + eps) * weight (arXiv 1910.07467), computed in float32 or wider by torch."""
+    """x / sqrt(mean(x^2) + eps) * weight (arXiv 1910.07467), computed in float32 or wider.
+
+    By way of the vector's length, sqrt(n * (mean(x^2) + eps)) = hypot(|x|, sqrt(n * eps)): half the kernels of torch's
+    own, and at a single row a step is made of kernel calls.
+    """
 
     def __init__(self, weight: torch.Tensor, eps: float, arithmetic: Arithmetic) -> None:
-        self._weight = weight.to(arithmetic.activations)
-        self._eps = eps
-        self._size = (weight.shape[0],)
+        size = weight.shape[0]
+        self._wide = arithmetic.wide
+        self._out = arithmetic.activations
+        self._floor = torch.tensor((size * eps) ** 0.5, dtype=self._wide)
+        self._scaled = weight.to(arithmetic.activations).to(self._wide) * size**0.5
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[N, hidden] -> [N, hidden]"""
-        return F.rms_norm(x, self._size, self._weight, self._eps)
+        return self.direction(x).mul_(self._scaled).to(self._out)
+
+    def direction(self, x: torch.Tensor) -> torch.Tensor:
+        """x over its length, in the wide dtype: the norm less its weight and sqrt(n). [N, hidden] -> [N, hidden]"""
+        x = x.to(self._wide)
+        unit: torch.Tensor = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).hypot_(self._floor)
+        return unit
 
 
 class NormedLinear:
     """RMS norm and the product behind it.
 
-    In float32 and float64 the norm's weight is part of the product's, and its denominator is a length:
-    sqrt(n * (mean(x^2) + eps)) = hypot(|x|, sqrt(n * eps)). Three kernels are left of torch's eight, and at a single
-    row a step is made of kernel calls. bfloat16 keeps torch's own norm, and so the rounding that models are trained in.
+    In float32 and float64 the norm's weight is part of the product's, which saves two kernels more. In bfloat16 it
+    stays apart, and so the rounding is the one that models are trained in.
     """
 
     def __init__(self, norm: torch.Tensor, weight: torch.Tensor, eps: float, arithmetic: Arithmetic) -> None:
-        size = norm.shape[0]
-        self._norm = None if arithmetic.activations == arithmetic.wide else RmsNorm(norm, eps, arithmetic)
-        self._floor = torch.tensor((size * eps) ** 0.5, dtype=arithmetic.wide)
-        if self._norm is None:
-            weight = weight.to(arithmetic.wide) * (norm.to(arithmetic.wide) * size**0.5)
+        self._norm = RmsNorm(norm, eps, arithmetic)
+        self._folded = arithmetic.activations == arithmetic.wide
+        if self._folded:
+            weight = weight.to(arithmetic.wide) * (norm.to(arithmetic.wide) * norm.shape[0] ** 0.5)
         self._linear = make_linear(weight, arithmetic)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[N, in] -> [N, out]"""
-        if self._norm is not None:
-            return self._linear(self._norm(x))
-        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return self._linear(x / length.hypot_(self._floor))
+        return self._linear(self._norm.direction(x) if self._folded else self._norm(x))
 
 
 class Mlp:
