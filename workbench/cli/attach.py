@@ -13,14 +13,15 @@ from workbench.exit_codes import ExitCode
 
 
 def require_terminal(name: str | None) -> None:
-    """A full screen needs a terminal on both ends, one that can move its cursor.
+    """A full screen needs a terminal on all ends, one that can move its cursor.
 
     Raises:
         CommandError: there is none; names what works without.
     """
     instead = f"use `specwb tail{f' {name}' if name else ''}` in pipes and scripts"
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        fail(ExitCode.USAGE, f"attach needs a terminal on stdin and stdout; {instead}")
+    # Textual draws on stderr: with that in a file the screen would run unseen.
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        fail(ExitCode.USAGE, f"attach needs a terminal on stdin, stdout and stderr; {instead}")
     if os.environ.get("TERM", "") in ("", "dumb"):
         fail(ExitCode.USAGE, f"attach needs a terminal that can move its cursor (TERM is dumb or unset); {instead}")
 

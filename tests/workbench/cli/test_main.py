@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -88,8 +90,28 @@ def test_attach_without_a_terminal_says_one_line(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr == (
-        "specwb: attach needs a terminal on stdin and stdout; use `specwb tail made` in pipes and scripts\n"
+        "specwb: attach needs a terminal on stdin, stdout and stderr; use `specwb tail made` in pipes and scripts\n"
     )
+
+
+def test_attach_with_its_errors_in_a_file_does_not_draw_there() -> None:
+    """Textual draws on stderr: `attach 2>file` would leave a blank screen whose keys still work."""
+    master, terminal = pty.openpty()
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "workbench", "attach", "made"],
+            cwd=ROOT,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(master)
+        os.close(terminal)
+    assert result.returncode == 2
+    assert result.stderr.startswith("specwb: attach needs a terminal on stdin, stdout and stderr")
 
 
 def test_a_bug_is_not_a_usage_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
