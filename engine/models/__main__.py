@@ -1,12 +1,14 @@
 """``python -m engine.models list|fetch``: what ``specwb models`` starts in a process of its own.
 
-stdout is data, stderr is narration and the progress bar. Exit codes: 0 done, 1 failed, 2 wrong usage.
+stdout is data, stderr is narration and the progress bar. Exit codes: 0 done, 1 failed, 2 wrong usage, 141 the reader of
+stdout left.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
@@ -100,7 +102,12 @@ def _fetch(name: str, as_json: bool) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        status = main()
+        sys.stdout.flush()
+        sys.exit(status)
+    except BrokenPipeError:  # the reader has left; the interpreter's last flush would complain about it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

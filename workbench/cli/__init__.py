@@ -69,9 +69,11 @@ def specwb() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (an ``ExitCode``, or what ``serve``'s server exited with)."""
-    from workbench.cli.console import CommandError, ReaderLeft, drop_stdout
+    from workbench.cli.console import CommandError, ReaderLeft, drop_stdout, prepare_streams
 
+    prepare_streams()
     try:
+        _check_words(sys.argv[1:] if argv is None else argv)
         result = specwb.main(args=argv, prog_name="specwb", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else ExitCode.OK
@@ -92,3 +94,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         click.echo(f"specwb: this is a bug in specwb: {type(error).__name__}: {error}", err=True)
         return ExitCode.INTERNAL
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse words that are no UTF-8: they could be neither sent nor printed.
+
+    Raises:
+        click.UsageError: naming the word.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{word!a} is not valid UTF-8") from None

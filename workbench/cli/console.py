@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -12,8 +13,18 @@ from typing import Any, NoReturn, TextIO
 import click
 import msgspec
 
-from workbench.cell_text import Align, fit, width_of
+from workbench.cell_text import Align, clean, fit, width_of
 from workbench.exit_codes import ExitCode
+
+
+def prepare_streams() -> None:
+    """Make stdout and stderr fit for whatever is said: closed ones swallow it, and of a character that the encoding of
+    stdout does not have a question mark is left. Neither may end a command that has done its work already."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 class CommandError(click.ClickException):
@@ -48,8 +59,8 @@ def columns_of(stream: TextIO) -> int | None:
 
 
 def folded(text: str, columns: int | None, indent: int = 2) -> list[str]:
-    """Lines broken between words for a terminal, the later ones indented; whole for a pipe (``columns`` None)."""
-    lines = text.splitlines() or [""]
+    """Clean lines broken between words for a terminal, the later ones indented; whole for a pipe (``columns`` None)."""
+    lines = [clean(line) for line in text.splitlines()] or [""]
     if columns is None:
         return lines
     folds = [
@@ -75,12 +86,16 @@ def print_line(text: str) -> None:
 
     Raises:
         ReaderLeft: nobody reads any more.
+        CommandError: it cannot be written, to a full disk for example.
     """
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise ReaderLeft from None
+    except OSError as error:
+        drop_stdout()
+        fail(ExitCode.FALSE, f"the output cannot be written: {error.strerror}")
 
 
 def print_json(value: Any) -> None:
@@ -120,7 +135,7 @@ def table_lines(
 
 
 def drop_stdout() -> None:
-    """After a broken pipe: point stdout at nowhere, so that the interpreter's last flush is quiet."""
+    """When it cannot be written to: point stdout at nowhere, so that the interpreter's last flush is quiet."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -9,6 +9,7 @@ from probes.discovery import list_records
 from probes.knobs import KNOBS
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.console import fail, print_json, print_line, print_table
+from workbench.cli.seconds import Seconds
 from workbench.exit_codes import ExitCode
 
 
@@ -33,7 +34,7 @@ def split_arguments(words: tuple[str, ...]) -> tuple[str | None, str | None]:
 @click.command("get")
 @click.argument("words", nargs=-1, metavar="[NAME] [KNOB]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: all knobs with the step, or the one knob.")
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for the engine.")
+@click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:
     """Print the knobs in force, or the value of one.
 

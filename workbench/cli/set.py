@@ -8,6 +8,7 @@ from probes.control import Applied, ControlClient, Refused
 from workbench.cli.assignments import KNOB_HELP, parse, split_words
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.console import fail, print_json, print_line
+from workbench.cli.seconds import Seconds
 from workbench.exit_codes import ExitCode
 
 
@@ -17,7 +18,7 @@ from workbench.exit_codes import ExitCode
 @click.option("--why", default="", help="Reason, kept with the change on the bus.")
 @click.option("--who", default=None, help="Who changes it; default: user/pid.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: old, new, step, knob_epoch.")
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for the engine.")
+@click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(
     words: tuple[str, ...], expect: tuple[str, ...], why: str, who: str | None, as_json: bool, timeout: float
 ) -> None:

@@ -20,6 +20,7 @@ from probes.events import (
     StepEvent,
 )
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
+from workbench.cell_text import clean
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
@@ -75,7 +76,7 @@ def event_text(event: Any) -> str:
             text = f"rows step {event.step}  {rows}"
         case _:
             text = str(event)
-    return f"{clock_text(event.t)}  {text}"
+    return clean(f"{clock_text(event.t)}  {text}")  # a reason, say, is whatever its author typed
 
 
 def incident(item: Gap | Restart | Malformed) -> dict[str, Any]:

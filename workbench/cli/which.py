@@ -11,6 +11,7 @@ from probes.control import ControlClient
 from probes.events import HelloEvent
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.console import columns_of, folded, print_json, print_line, print_table
+from workbench.cli.seconds import Seconds
 
 
 def speculation_state(hello: HelloEvent) -> str:
@@ -39,7 +40,7 @@ def facts(fields: dict[str, Any] | None) -> str:
 @click.command("which")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for the engine.")
+@click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(name: str | None, as_json: bool, timeout: float) -> None:
     """Say what really runs: worker class with file and line, scheduler, algorithm, attention, draft sync, and why.
 
