@@ -314,11 +314,13 @@ class EngineCore:
         return self.ledger.release(request.request_id)
 
     def _fail(self, requests: Sequence[Request], code: str, message: str) -> None:
+        ended = {o.request_id for o in self._outputs if isinstance(o, Failed) or o.finish_reason is not None}
         for request in requests:
-            if request.is_finished:
+            if request.request_id in ended:
                 continue
             request.finish_reason = "error"
-            self._retire(request)
+            if self.scheduler.find(request.request_id) is not None:  # else the step broke off right behind its end
+                self._retire(request)
             self._outputs.append(Failed(request_id=request.request_id, status=500, code=code, message=message))
             self.reporter.request(request, "aborted", self.step_number, error=message)
 

@@ -267,6 +267,23 @@ def test_a_request_that_ended_before_its_step_failed_still_gets_its_last_output(
     assert core.ledger.pages_used == 0
 
 
+def test_a_request_whose_end_itself_fails_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has left the engine, its last output was never made: without a word its client would wait for ever."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no numbers")
+
+    llm, _ = eagle_engine(STORY)
+    monkeypatch.setattr("engine.core.report_logprobs", broken)
+    core = llm.core
+    core.add("ends", prompts(1)[0], msgspec.structs.replace(GREEDY, max_tokens=1, logprobs=1))
+    [failed] = core.step()
+    assert isinstance(failed, Failed)
+    assert (failed.request_id, failed.status, failed.code) == ("ends", 500, "step_failed")
+    assert core.ledger.pages_used == 0
+    assert not core.has_work
+
+
 def test_steps_that_fail_end_their_requests_and_the_engine_goes_on() -> None:
     given = prompts(2, seed=31)
     llm, _ = eagle_engine(STORY)
