@@ -6,11 +6,15 @@ import os
 import signal
 import sys
 import termios
+import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+PATIENCE_S = 8.0
+"""A program that has not ended so long after a signal is ended: its drawing can block for good on a closed terminal."""
 
 MODES_OFF = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # mouse reporting
@@ -26,7 +30,7 @@ MODES_OFF = (
 
 
 class TerminalGuard:
-    """Around a full-screen program: the first ending signal asks it to end, the second ends it.
+    """Around a full-screen program: the first ending signal asks it to end; a second one, or time, ends it.
 
     ``leave(code)`` is called in the main thread, between two bytecodes, and must only ask the program to end.
     """
@@ -36,6 +40,7 @@ class TerminalGuard:
         self._fd = sys.stdin.fileno()
         self._attributes: list[Any] | None = None
         self._handlers: dict[signal.Signals, Any] = {}
+        self._deadline: threading.Timer | None = None
         self.signalled: int | None = None
         """Exit code of the signal that ended the program: 128 + its number."""
 
@@ -50,16 +55,24 @@ class TerminalGuard:
     ) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+        if self._deadline is not None:
+            self._deadline.cancel()
         self._restore(modes=kind is not None)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         code = 128 + number
         if self.signalled is not None:
-            # Asked twice: the program hangs. Nothing of it runs any more after this.
-            self._restore(modes=True)
-            os._exit(code)
+            self._end(code)  # asked twice
         self.signalled = code
+        self._deadline = threading.Timer(PATIENCE_S, self._end, (code,))
+        self._deadline.daemon = True
+        self._deadline.start()
         self._leave(code)
+
+    def _end(self, code: int) -> NoReturn:
+        """The program hangs. Nothing of it runs any more after this."""
+        self._restore(modes=True)
+        os._exit(code)
 
     def _restore(self, modes: bool) -> None:
         """Line settings always; the modes only where the program did not switch them off itself."""

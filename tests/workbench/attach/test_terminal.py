@@ -82,12 +82,12 @@ def test_exception_is_readable_after_the_end(engine: MadeEngine, method: str, ru
 
 
 HANG = """
-import sys, time
+import os, sys, time
 from workbench.attach import app
 from workbench.cli import main
 
 def hang(self):
-    sys.stderr.write("hangs now"); sys.stderr.flush()
+    os.write(1, b"hangs now")  # past the screen, which takes what is written to the streams
     while True:
         time.sleep(0.05)
 
@@ -96,17 +96,37 @@ sys.exit(main(["attach", "made"]))
 """
 
 
+def make_it_hang(terminal: Terminal, engine: MadeEngine) -> None:
+    """Select a row, once there is one."""
+    terminal.wait_for("\x1b[?1049h")
+    deadline = time.monotonic() + 30
+    while b"hangs now" not in terminal.output:
+        assert time.monotonic() < deadline
+        engine.step()
+        terminal.press(b"k")
+        terminal.read(0.3)
+
+
 def test_hanging_screen_ends_at_the_second_signal(engine: MadeEngine) -> None:
     """B107: even then the terminal is given back."""
     with Terminal(code=HANG) as terminal:
-        terminal.wait_for("\x1b[?1049h")
+        make_it_hang(terminal, engine)
+        terminal.kill(signal.SIGTERM)
         deadline = time.monotonic() + 30
         while terminal.process.poll() is None:
             assert time.monotonic() < deadline
-            engine.step()
             terminal.kill(signal.SIGTERM)
             terminal.read(0.3)
         assert terminal.wait() == 143
+        assert_intact(terminal)
+
+
+def test_hanging_screen_ends_some_time_after_one_signal(engine: MadeEngine) -> None:
+    """B109: nobody sends a second signal to a screen whose terminal was closed."""
+    with Terminal(code=HANG) as terminal:
+        make_it_hang(terminal, engine)
+        terminal.kill(signal.SIGHUP)
+        assert terminal.wait() == 129
         assert_intact(terminal)
 
 
