@@ -41,7 +41,7 @@ install() {
     "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --constraint constraints.txt "$@" ||
         stop "the installation failed; pip says why above." \
             "It needs a network, this once. pip's own options (an index, a proxy) go in PIP_ARGS:" \
-            "make PIP_ARGS='--index-url ADDRESS' test"
+            "make PIP_ARGS='--find-links FOLDER' test"
 }
 # The build backend comes first and from the constraints too, which a build environment of pip's own would not heed.
 install "$@" hatchling
