@@ -12,7 +12,9 @@ class RequestSlots:
     """The pages of a request, in order of position. Position p sits at ``pages[p // page_size]``."""
 
     page_size: int
-    pages: list[int] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)  # only ever appended to
+    _first_slot: int | None = field(default=None, init=False, repr=False, compare=False)
+    _pages_seen: int = field(default=0, init=False, repr=False, compare=False)
 
     @property
     def capacity(self) -> int:
@@ -21,15 +23,16 @@ class RequestSlots:
 
     @property
     def base(self) -> int | None:
-        """Slot of position 0 when all slots are one range, else None (attention gathers)."""
-        if not self.pages:
-            return None
-        first = self.pages[0]
-        if self.pages[-1] - first != len(self.pages) - 1:
-            return None
-        if any(page != first + i for i, page in enumerate(self.pages)):
-            return None
-        return first * self.page_size
+        """Slot of position 0 when all slots are one range, else None (attention gathers).
+
+        Asked several times a request and step, so it is worked out only when pages were added.
+        """
+        if self._pages_seen != len(self.pages):
+            self._pages_seen = len(self.pages)
+            first = self.pages[0]
+            one_range = all(page == first + i for i, page in enumerate(self.pages))
+            self._first_slot = first * self.page_size if one_range else None
+        return self._first_slot
 
     def slots(self, start: int, stop: int) -> torch.Tensor:
         """Slots of the positions start..stop-1, int64 [stop - start]."""

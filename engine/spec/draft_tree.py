@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -27,6 +28,11 @@ class DraftTrees:
 
     def visibility(self) -> torch.Tensor:
         """bool [B, width, width]: a node sees itself and its ancestors."""
+        return self._sees
+
+    @cached_property
+    def _sees(self) -> torch.Tensor:
+        """Made once: the forward's mask and the depths are both read off it."""
         batch, width = self.parents.shape
         sees = torch.zeros(batch, width, width, dtype=torch.bool)
         rows = torch.arange(batch)
