@@ -26,13 +26,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTest
         yield server
 
 
-@pytest.fixture
-def http(server: ServerUnderTest) -> Iterator[httpx.Client]:
-    server.wait_ready()
-    with server.client() as client:
-        yield client
-
-
 def script(*actions: dict[str, Any]) -> str:
     return json.dumps(actions)
 

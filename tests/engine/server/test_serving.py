@@ -40,13 +40,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTest
         yield server
 
 
-@pytest.fixture
-def http(server: ServerUnderTest) -> Iterator[httpx.Client]:
-    server.wait_ready()
-    with server.client() as client:
-        yield client
-
-
 def complete(http: httpx.Client, prompt: Any, **fields: Any) -> dict[str, Any]:
     answer = http.post("/v1/completions", json={"prompt": prompt, **fields})
     assert answer.status_code == 200, answer.text
