@@ -18,11 +18,11 @@ from pathlib import Path
 from probes.clock import SystemClock
 from probes.control import ControlClient
 from probes.discovery import EngineRecord, find_record
-from workbench.attach.app import AttachApp
-from workbench.attach.bus_feed import BusFeed
-from workbench.attach.bus_steering import BusSteering
 from workbench.demo.openai_client import Answer, OpenAiClient
 from workbench.demo.prompts import load_prompts
+from workbench.tui.app import AttachApp
+from workbench.tui.bus_feed import BusFeed
+from workbench.tui.bus_steering import BusSteering
 
 SIZE = (132, 37)
 LONG, SHORT = 120, 6

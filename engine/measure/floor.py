@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 
-from engine.models.linear import Arithmetic, make_linear
+from engine.models.linear import Arithmetic, Linear
 from engine.models.shapes import LlamaShape
 
 
-def make_floor(shape: LlamaShape, arithmetic: Arithmetic, lengths: Sequence[int]) -> Callable[[], float]:
+def make_floor(
+    shape: LlamaShape, arithmetic: Arithmetic, lengths: Sequence[int], own_products: bool = False
+) -> Callable[[], float]:
     """A call that runs the floor of one plain step once and returns its seconds.
 
-    Random weights of the same shapes in the same arithmetic. Keys and values are dense, [requests, kv_heads, L, d],
+    Random weights of the same shapes in the same dtype, multiplied as torch does by default, or with ``own_products``
+    by the kernels that the engine uses (weights prepacked). Keys and values are dense, [requests, kv_heads, L, d],
     with L the mean of ``lengths``: as many keys are read as requests of these lengths have.
     """
     requests, context = len(lengths), round(sum(lengths) / len(lengths))
@@ -23,7 +26,11 @@ def make_floor(shape: LlamaShape, arithmetic: Arithmetic, lengths: Sequence[int]
     q_size, kv_size = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
 
     def linear(rows: int, cols: int) -> Callable[[torch.Tensor], torch.Tensor]:
-        return make_linear(torch.randn(rows, cols) / cols**0.5, arithmetic)
+        weight = torch.randn(rows, cols) / cols**0.5
+        if own_products:
+            return Linear(weight, arithmetic)
+        dense = weight.to(dtype)
+        return lambda x: F.linear(x, dense)
 
     layers = [
         (

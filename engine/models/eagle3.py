@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 from engine.attention.dense import AttentionPlan, additive_mask, fold_heads, unfold_heads
 from engine.kv.pool import KvPool
-from engine.models.linear import Arithmetic, make_linear
+from engine.models.linear import Arithmetic, Linear
 from engine.models.llama import ROPE_MARGIN, Mlp, NormedLinear, RmsNorm
 from engine.models.rotary import interleave_rows, rotate, rotation_table
 from engine.models.shapes import Eagle3Shape
@@ -70,11 +70,11 @@ class Eagle3Head:
         layer, attn, eps = "layers.0", "layers.0.self_attn", shape.rms_norm_eps
         own = tensors.get("embed_tokens.weight")
         self._embedding = target_embedding if own is None else own.to(arithmetic.activations)
-        self._fc = make_linear(tensors["fc.weight"], arithmetic)
+        self._fc = Linear(tensors["fc.weight"], arithmetic)
         k = interleave_rows(tensors[f"{attn}.k_proj.weight"], shape.head_dim)
-        self._kv = make_linear(torch.cat([k, tensors[f"{attn}.v_proj.weight"]]), arithmetic)
-        self._q = make_linear(interleave_rows(tensors[f"{attn}.q_proj.weight"], shape.head_dim), arithmetic)
-        self._o = make_linear(tensors[f"{attn}.o_proj.weight"], arithmetic)
+        self._kv = Linear(torch.cat([k, tensors[f"{attn}.v_proj.weight"]]), arithmetic)
+        self._q = Linear(interleave_rows(tensors[f"{attn}.q_proj.weight"], shape.head_dim), arithmetic)
+        self._o = Linear(tensors[f"{attn}.o_proj.weight"], arithmetic)
         self._mlp = Mlp(tensors, layer, eps, arithmetic)
         self._lm_head = NormedLinear(tensors["norm.weight"], tensors["lm_head.weight"], eps, arithmetic)
         self._input_norm = RmsNorm(tensors[f"{layer}.input_layernorm.weight"], eps, arithmetic)
@@ -149,7 +149,6 @@ class Eagle3Head:
         return q
 
     def _finish(self, inputs: HeadInput, attended: torch.Tensor) -> HeadOutput:
-        x = inputs.residual + self._o(attended)
-        x = x + self._mlp(x)
+        x = self._mlp(self._o.plus(attended, inputs.residual))
         logits = self._lm_head(x)
         return HeadOutput(torch.log_softmax(logits.float(), dim=-1), x)

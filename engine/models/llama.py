@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from engine.attention.dense import AttentionPlan
 from engine.kv.pool import KvPool
-from engine.models.linear import Arithmetic, make_linear
+from engine.models.linear import Arithmetic, Linear
 from engine.models.rotary import interleave_rows, rotate, rotation_table
 from engine.models.shapes import LlamaShape
 
@@ -73,7 +73,7 @@ class NormedLinear:
         self._folded = arithmetic.activations == arithmetic.wide
         if self._folded:
             weight = weight.to(arithmetic.wide) * (norm.to(arithmetic.wide) * norm.shape[0] ** 0.5)
-        self._linear = make_linear(weight, arithmetic)
+        self._linear = Linear(weight, arithmetic)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[N, in] -> [N, out]"""
@@ -81,17 +81,17 @@ class NormedLinear:
 
 
 class Mlp:
-    """Norm and gated SiLU MLP: down(silu(gate(norm(x))) * up(norm(x)))."""
+    """Norm and gated SiLU MLP, residual included: x + down(silu(gate(norm(x))) * up(norm(x)))."""
 
     def __init__(self, tensors: Mapping[str, torch.Tensor], layer: str, eps: float, arithmetic: Arithmetic) -> None:
         gate, up = tensors[f"{layer}.mlp.gate_proj.weight"], tensors[f"{layer}.mlp.up_proj.weight"]
         norm = tensors[f"{layer}.post_attention_layernorm.weight"]
         self._gate_up = NormedLinear(norm, torch.cat([gate, up]), eps, arithmetic)
-        self._down = make_linear(tensors[f"{layer}.mlp.down_proj.weight"], arithmetic)
+        self._down = Linear(tensors[f"{layer}.mlp.down_proj.weight"], arithmetic)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         gate, up = self._gate_up(x).chunk(2, dim=-1)  # [N, intermediate] each
-        return self._down(F.silu(gate).mul_(up))
+        return self._down.plus(F.silu(gate).mul_(up), x)
 
 
 class _Layer:
@@ -101,7 +101,7 @@ class _Layer:
         k = interleave_rows(tensors[f"{layer}.self_attn.k_proj.weight"], shape.head_dim)
         v = tensors[f"{layer}.self_attn.v_proj.weight"]
         self.qkv = NormedLinear(tensors[f"{layer}.input_layernorm.weight"], torch.cat([q, k, v]), eps, arith)
-        self.o = make_linear(tensors[f"{layer}.self_attn.o_proj.weight"], arith)
+        self.o = Linear(tensors[f"{layer}.self_attn.o_proj.weight"], arith)
         self.mlp = Mlp(tensors, layer, eps, arith)
 
 
@@ -139,15 +139,14 @@ class LlamaModel:
         entering: dict[int, torch.Tensor] = {}  # boundary -> the residual stream there
         for index, layer in enumerate(self._layers):
             if batch.capture_aux and index in aux_layers:
-                entering[index] = x.clone()
+                entering[index] = x
             qkv = layer.qkv(x).view(n, rotated + shape.num_kv_heads, shape.head_dim)
             rotate(qkv[:, :rotated], rotation)
             pool.write(index, batch.out_cache_loc, qkv[:, shape.num_heads :])
             attended = batch.attention.run(index, qkv[:, : shape.num_heads], pool)  # [N, q_size]
-            x += layer.o(attended)
-            x += layer.mlp(x)
+            x = layer.mlp(layer.o.plus(attended, x))
         if batch.capture_aux and shape.num_layers in aux_layers:
-            entering[shape.num_layers] = x.clone()
+            entering[shape.num_layers] = x
         aux = torch.cat([entering[boundary] for boundary in aux_layers], dim=1) if batch.capture_aux else None
         if batch.logit_rows is not None:
             x = x[batch.logit_rows]

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from probes.clock import FakeClock
-from workbench.attach.app import AttachApp
-from workbench.attach.feed import FeedItem
-from workbench.attach.steering import Applied, SteeringError
+from workbench.tui.app import AttachApp
+from workbench.tui.feed import FeedItem
+from workbench.tui.steering import Applied, SteeringError
 
 
 class FakeFeed:

@@ -69,7 +69,7 @@ def specwb() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (an ``ExitCode``, or what ``serve``'s server exited with)."""
-    from workbench.cli.console import CommandError, ReaderLeft, drop_stdout, prepare_streams
+    from workbench.console import CommandError, ReaderLeft, drop_stdout, prepare_streams
 
     prepare_streams()
     try:

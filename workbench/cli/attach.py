@@ -8,7 +8,7 @@ import sys
 import click
 
 from workbench.cli.connect import engine_named
-from workbench.cli.console import fail
+from workbench.console import fail
 from workbench.exit_codes import ExitCode
 
 
@@ -40,8 +40,8 @@ def command(name: str | None) -> int:
     """
     require_terminal(name)
     record = engine_named(name)
-    from workbench.attach.crash_report import describe, write_report
-    from workbench.attach.screen import ScreenCrash, attach
+    from workbench.tui.crash_report import describe, write_report
+    from workbench.tui.screen import ScreenCrash, attach
 
     try:
         return attach(record)

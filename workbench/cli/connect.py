@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from probes.control import ControlError, ControlTimeout
 from probes.discovery import DiscoveryError, EngineRecord, find_record
 from probes.errors import ProbeError
-from workbench.cli.console import fail
+from workbench.console import fail
 from workbench.exit_codes import ExitCode
 
 

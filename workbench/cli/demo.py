@@ -10,8 +10,8 @@ from types import FrameType
 
 import click
 
-from workbench.cli.console import columns_of, folded, print_json, print_line
 from workbench.cli.engine_program import require_engine
+from workbench.console import columns_of, folded, print_json, print_line
 from workbench.exit_codes import ExitCode
 
 

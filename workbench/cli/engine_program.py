@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from workbench.cli.console import fail
+from workbench.console import fail
 from workbench.exit_codes import ExitCode
 
 NEEDED = ("torch", "numpy", "safetensors", "tokenizers", "gguf", "jinja2", "starlette", "uvicorn")

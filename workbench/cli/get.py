@@ -8,8 +8,8 @@ from probes.control import ControlClient
 from probes.discovery import list_records
 from probes.knobs import KNOBS
 from workbench.cli.connect import engine_named, probe_errors
-from workbench.cli.console import fail, print_json, print_line, print_table
 from workbench.cli.seconds import Seconds
+from workbench.console import fail, print_json, print_line, print_table
 from workbench.exit_codes import ExitCode
 
 

@@ -10,7 +10,7 @@ import click
 from probes.control import ControlClient, ControlError
 from probes.discovery import EngineRecord, list_records
 from workbench.cli.connect import probe_errors
-from workbench.cli.console import print_json, print_table, say
+from workbench.console import print_json, print_table, say
 
 HEADER = ("NAME", "STATE", "MODEL", "SPEC", "THRESHOLD", "NOW", "URL", "PID", "UPTIME")
 ASK_S = 1.0

@@ -7,8 +7,8 @@ import click
 from probes.control import Applied, ControlClient, Refused
 from workbench.cli.assignments import KNOB_HELP, parse, split_words
 from workbench.cli.connect import engine_named, probe_errors
-from workbench.cli.console import fail, print_json, print_line
 from workbench.cli.seconds import Seconds
+from workbench.console import fail, print_json, print_line
 from workbench.exit_codes import ExitCode
 
 

@@ -22,7 +22,7 @@ from probes.events import (
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
 from workbench.cell_text import clean
 from workbench.cli.connect import engine_named, probe_errors
-from workbench.cli.console import fail, print_json, print_line, say
+from workbench.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
 from workbench.step_words import changes_text, reason_text, slots_text, took_text, widths_text
 

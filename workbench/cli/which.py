@@ -10,8 +10,8 @@ import click
 from probes.control import ControlClient
 from probes.events import HelloEvent
 from workbench.cli.connect import engine_named, probe_errors
-from workbench.cli.console import columns_of, folded, print_json, print_line, print_table
 from workbench.cli.seconds import Seconds
+from workbench.console import columns_of, folded, print_json, print_line, print_table
 
 
 def speculation_state(hello: HelloEvent) -> str:

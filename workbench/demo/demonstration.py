@@ -11,7 +11,7 @@ from probes.control import Applied, ControlClient
 from probes.discovery import EngineRecord
 from probes.events import AlertEvent, DropEvent, StepEvent
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
-from workbench.cli.console import fail
+from workbench.console import fail
 from workbench.demo.client_ramp import ClientRamp, levels_through
 from workbench.demo.comparison import Tally, compare
 from workbench.demo.job_pool import JobPool

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from probes.discovery import EngineRecord, list_records
-from workbench.cli.console import fail
+from workbench.console import fail
 from workbench.demo.openai_client import OpenAiClient, RequestFailed
 from workbench.exit_codes import ExitCode
 

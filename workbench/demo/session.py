@@ -12,8 +12,8 @@ from probes.control import ControlClient
 from probes.errors import ProbeError
 from probes.events import HelloEvent
 from probes.subscriber import Subscriber
-from workbench.cli.console import CommandError, fail
-from workbench.cli.console import say as narrate
+from workbench.console import CommandError, fail
+from workbench.console import say as narrate
 from workbench.demo.demonstration import Demonstration
 from workbench.demo.openai_client import OpenAiClient, RequestFailed
 from workbench.demo.outcome import Outcome

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.models.linear import choose_arithmetic, make_linear
+from engine.models.linear import Linear, choose_arithmetic
 from engine.models.llama import NormedLinear
 from engine.models.rotary import interleave_rows, rotate, rotation_table
 
@@ -32,7 +32,7 @@ def test_products_equal_the_plain_one_in_every_arithmetic(dtype: str) -> None:
     arithmetic = choose_arithmetic(dtype)  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(96, 64, generator=generator, dtype=torch.float64)
-    product = make_linear(weight, arithmetic)
+    product = Linear(weight, arithmetic)
     for rows in (1, 3, 16, 48):
         x = torch.randn(rows, 64, generator=generator, dtype=torch.float64)
         got = product(x.to(arithmetic.activations))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.cli.console import folded, table_lines
+from workbench.console import folded, table_lines
 
 LINE = "model smollm2-135m, float16 on cpu, 2 threads; draft smollm2-135m-eagle3 (eagle3)\ntree topk 4"
 

@@ -12,11 +12,11 @@ from probes.events import StepEvent
 from probes.subscriber import Restart
 from tests.workbench.conftest import MakeEngine
 from tests.workbench.made_engine import MadeEngine
-from workbench.attach.bus_feed import BusFeed
-from workbench.attach.bus_steering import BusSteering
-from workbench.attach.feed import FeedItem, Gone
-from workbench.attach.session_state import Connection, SessionState
-from workbench.attach.steering import SteeringError
+from workbench.tui.bus_feed import BusFeed
+from workbench.tui.bus_steering import BusSteering
+from workbench.tui.feed import FeedItem, Gone
+from workbench.tui.session_state import Connection, SessionState
+from workbench.tui.steering import SteeringError
 
 PATIENCE_S = 30.0
 
@@ -150,7 +150,7 @@ def test_a_bug_in_the_reader_reaches_the_screen(engine: MadeEngine, monkeypatch:
     def broken(*args: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("workbench.attach.bus_feed.Subscriber.poll", broken)
+    monkeypatch.setattr("workbench.tui.bus_feed.Subscriber.poll", broken)
     follower = Follower(BusFeed(engine.record))
     with pytest.raises(RuntimeError, match="boom"):
         follower.until(lambda: False)

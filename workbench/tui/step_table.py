@@ -11,11 +11,11 @@ from textual.cache import LRUCache
 from textual.message import Message
 from textual.strip import Strip
 
-from workbench.attach.line_panel import ROLE_CLASSES, RoleStyles, Word
-from workbench.attach.scroll_mark import scroll_mark
-from workbench.attach.step_row import COLUMNS, header_cells, step_cells
-from workbench.attach.timeline import Entry, Mark, Timeline
 from workbench.step_words import slots_agree
+from workbench.tui.line_panel import ROLE_CLASSES, RoleStyles, Word
+from workbench.tui.scroll_mark import scroll_mark
+from workbench.tui.step_row import COLUMNS, header_cells, step_cells
+from workbench.tui.timeline import Entry, Mark, Timeline
 
 MODE_ROLES = {"spec": "spec", "plain": "plain", "prefill": "prefill", "mixed": "mixed"}
 MARK_WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.attach.windows import AcceptWindow, RateWindow
+from workbench.tui.windows import AcceptWindow, RateWindow
 
 
 def test_rate_counts_tokens_not_steps() -> None:

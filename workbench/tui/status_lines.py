@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from workbench.attach.line_panel import Line, Word, fit_items, spread
-from workbench.attach.session_state import Connection, SessionState
-from workbench.attach.windows import Acceptance
+from workbench.tui.line_panel import Line, Word, fit_items, spread
+from workbench.tui.session_state import Connection, SessionState
+from workbench.tui.windows import Acceptance
 
 CONNECTION_ROLES = {
     Connection.WAITING: "idle",

@@ -8,7 +8,7 @@ from collections import deque
 from probes.discovery import EngineRecord
 from probes.errors import ProbeError
 from probes.subscriber import Subscriber
-from workbench.attach.feed import FeedItem, Gone
+from workbench.tui.feed import FeedItem, Gone
 
 TOPICS = ("step", "knob", "alert", "drop", "heartbeat", "hello")
 POLL_S = 0.2

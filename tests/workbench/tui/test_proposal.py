@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.workbench import made_events as made
-from workbench.attach.proposal import propose_spec, propose_threshold
-from workbench.attach.session_state import SessionState
+from workbench.tui.proposal import propose_spec, propose_threshold
+from workbench.tui.session_state import SessionState
 
 
 def state(**hello: object) -> SessionState:

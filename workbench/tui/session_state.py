@@ -16,10 +16,10 @@ from probes.events import (
 )
 from probes.knobs import Knobs, apply_changes
 from probes.subscriber import STALE_AFTER_S, Gap, Malformed, Restart
-from workbench.attach.feed import FeedItem, Gone
-from workbench.attach.timeline import Mark, Timeline
-from workbench.attach.windows import Acceptance, AcceptWindow, RateWindow
 from workbench.step_words import changes_text
+from workbench.tui.feed import FeedItem, Gone, Rewound
+from workbench.tui.timeline import Mark, Timeline
+from workbench.tui.windows import Acceptance, AcceptWindow, RateWindow
 
 BUSY_AFTER_S = 3.0
 """A stage that takes longer than this is worth a word."""
@@ -42,6 +42,13 @@ class SessionState:
 
     def __init__(self, capacity: int = 20_000) -> None:
         self.timeline = Timeline(capacity)
+        self.version = 0
+        """Grows with every item: a panel that drew this version has nothing to do."""
+        self._clear()
+
+    def _clear(self) -> None:
+        """Know nothing, as at the start."""
+        self.timeline.clear()
         self.hello: HelloEvent | None = None
         self.last_step: StepEvent | None = None
         self.heartbeat: HeartbeatEvent | None = None
@@ -56,8 +63,6 @@ class SessionState:
         """Events that the publisher gave up before sending, since its boot."""
         self.malformed = 0
         self.restarts = 0
-        self.version = 0
-        """Grows with every item: a panel that drew this version has nothing to do."""
         self._tokens = RateWindow()
         self._accept = AcceptWindow()
         self._gone: Gone | None = None
@@ -70,6 +75,9 @@ class SessionState:
         """Take one item in."""
         self.version += 1
         match item:
+            case Rewound():
+                self._clear()
+                return
             case Gap():
                 self._lose(item, now)
             case Restart():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from probes.events import StepEvent
-from workbench.attach.line_panel import Line, fit_items
-from workbench.attach.timeline import Entry, Mark
 from workbench.cell_text import wrap
 from workbench.step_words import slots_agree, widths_text
+from workbench.tui.line_panel import Line, fit_items
+from workbench.tui.timeline import Entry, Mark
 
 LABEL = 9
 

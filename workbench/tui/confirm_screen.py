@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from workbench.attach.dialog import Dialog
-from workbench.attach.proposal import Proposal
+from workbench.tui.dialog import Dialog
+from workbench.tui.proposal import Proposal
 
 Nudge = Callable[[int], Proposal]
 

@@ -11,7 +11,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from probes.knobs import SpecMode
-from workbench.attach.dialog import Dialog
+from workbench.tui.dialog import Dialog
 
 MEANINGS = {
     "auto": "the policy decides by load",

@@ -12,9 +12,9 @@ from probes.subscriber import Gap, Malformed, Restart
 from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.fake_feed import Bench, FakeSteering
-from workbench.attach.detail_pane import DetailPane
-from workbench.attach.feed import FeedItem
-from workbench.attach.step_table import StepTable
+from workbench.tui.detail_pane import DetailPane
+from workbench.tui.feed import FeedItem
+from workbench.tui.step_table import StepTable
 
 SIZES = [(80, 24), (120, 40)]
 

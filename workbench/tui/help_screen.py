@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from workbench.attach.dialog import Dialog
+from workbench.tui.dialog import Dialog
 
 KEYS = """\
 s         speculation: auto, on or off; asks before it changes

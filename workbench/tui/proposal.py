@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.knobs import KNOBS, Knobs
-from workbench.attach.session_state import SessionState
 from workbench.step_words import changes_text
+from workbench.tui.session_state import SessionState
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import pytest
 from rich.cells import cell_len
 
 from tests.workbench import made_events as made
-from workbench.attach.step_detail import entry_lines, step_lines
-from workbench.attach.step_row import COLUMNS, column_widths, header_cells, step_cells
-from workbench.attach.step_table import row_words
-from workbench.attach.timeline import Mark
 from workbench.step_words import reason_text, slots_text, widths_text
+from workbench.tui.step_detail import entry_lines, step_lines
+from workbench.tui.step_row import COLUMNS, column_widths, header_cells, step_cells
+from workbench.tui.step_table import row_words
+from workbench.tui.timeline import Mark
 
 
 def cell(step_kwargs: dict[str, object], title: str, width: int = 160) -> str:

@@ -6,10 +6,10 @@ import asyncio
 
 from probes.clock import SystemClock
 from probes.discovery import EngineRecord
-from workbench.attach.app import AttachApp
-from workbench.attach.bus_feed import BusFeed
-from workbench.attach.bus_steering import BusSteering
-from workbench.attach.terminal_guard import TerminalGuard
+from workbench.tui.app import AttachApp
+from workbench.tui.bus_feed import BusFeed
+from workbench.tui.bus_steering import BusSteering
+from workbench.tui.terminal_guard import TerminalGuard
 
 
 class ScreenCrash(Exception):

@@ -6,9 +6,9 @@ import pytest
 
 from probes.subscriber import Gap, Malformed, Restart
 from tests.workbench import made_events as made
-from workbench.attach.feed import FeedItem, Gone
-from workbench.attach.session_state import Connection, SessionState
-from workbench.attach.timeline import Mark
+from workbench.tui.feed import FeedItem, Gone
+from workbench.tui.session_state import Connection, SessionState
+from workbench.tui.timeline import Mark
 
 
 def after(*items: FeedItem, now: float = 1000.0) -> SessionState:

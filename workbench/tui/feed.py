@@ -16,7 +16,12 @@ class Gone:
     why: str
 
 
-FeedItem = Event | Gap | Restart | Malformed | Gone
+@dataclass(frozen=True)
+class Rewound:
+    """A player moved to another place: forget everything, what follows tells the state there from the beginning."""
+
+
+FeedItem = Event | Gap | Restart | Malformed | Gone | Rewound
 
 
 class Feed(Protocol):

@@ -7,11 +7,11 @@ from rich.cells import cell_len
 
 from probes.subscriber import Gap
 from tests.workbench import made_events as made
-from workbench.attach.feed import FeedItem, Gone
-from workbench.attach.line_panel import Line
-from workbench.attach.session_state import SessionState
-from workbench.attach.status_lines import accept_text, age_text, status_lines
-from workbench.attach.windows import Acceptance
+from workbench.tui.feed import FeedItem, Gone
+from workbench.tui.line_panel import Line
+from workbench.tui.session_state import SessionState
+from workbench.tui.status_lines import accept_text, age_text, status_lines
+from workbench.tui.windows import Acceptance
 
 
 def status(*items: FeedItem, width: int = 80, at: float = 1000.0) -> list[str]:

@@ -8,10 +8,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from workbench.attach.line_panel import Line, RoleStyles
-from workbench.attach.scroll_mark import scroll_mark
-from workbench.attach.step_detail import entry_lines
-from workbench.attach.timeline import Entry
+from workbench.tui.line_panel import Line, RoleStyles
+from workbench.tui.scroll_mark import scroll_mark
+from workbench.tui.step_detail import entry_lines
+from workbench.tui.timeline import Entry
 
 
 class DetailPane(RoleStyles, can_focus=True):

@@ -7,7 +7,7 @@ from typing import Any
 from probes.control import ControlClient, Refused
 from probes.discovery import EngineRecord
 from probes.errors import ProbeError
-from workbench.attach.steering import Applied, SteeringError
+from workbench.tui.steering import Applied, SteeringError
 
 TIMEOUT_S = 5.0
 

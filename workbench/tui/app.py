@@ -1,4 +1,4 @@
-"""The attached screen: five status lines, the step table, the selected step's details."""
+"""The screen of one engine: status lines that are always there, and below them one of several views."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.filter import LineFilter, NoColor
 from textual.theme import Theme
-from textual.widgets import Footer
+from textual.widgets import ContentSwitcher, Footer
 
 from probes.clock import Clock
-from workbench.attach.confirm_screen import ConfirmScreen
-from workbench.attach.detail_pane import DetailPane
-from workbench.attach.feed import Feed
-from workbench.attach.help_screen import HelpScreen
-from workbench.attach.line_panel import ROLE_CSS, Line, LinePanel
-from workbench.attach.proposal import Proposal, propose_spec, propose_threshold
-from workbench.attach.session_state import SessionState
-from workbench.attach.spec_chooser import SpecChooser
-from workbench.attach.status_lines import status_lines
-from workbench.attach.steering import Applied, Steering, SteeringError
-from workbench.attach.step_table import StepTable
 from workbench.step_words import changes_text
+from workbench.tui.confirm_screen import ConfirmScreen
+from workbench.tui.feed import Feed
+from workbench.tui.help_screen import HelpScreen
+from workbench.tui.line_panel import ROLE_CSS, Line, LinePanel
+from workbench.tui.proposal import Proposal, propose_spec, propose_threshold
+from workbench.tui.session_state import SessionState
+from workbench.tui.spec_chooser import SpecChooser
+from workbench.tui.status_lines import status_lines
+from workbench.tui.steering import Applied, Steering, SteeringError
+from workbench.tui.step_table import StepTable
+from workbench.tui.steps_view import StepsView
+from workbench.tui.view import View
+from workbench.tui.view_line import view_line
 
 REFRESH_S = 0.1
 """Between two paints, however fast events come."""
@@ -76,12 +77,13 @@ class AttachApp(App[int]):
     .table--cursor { background: $panel; }
     #message { display: none; background: $surface; }
     #message.-shown { display: block; }
-    .-wide #body { layout: horizontal; }
+    .-wide StepsView { layout: horizontal; }
     .-wide DetailPane { width: 64; height: 1fr; border-top: none; border-left: solid $panel; }
     .-wide DetailPane:focus { border-left: solid $spec; }
     """
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(number), f"view({number})", "View", show=False) for number in range(1, 10)),
         Binding("s", "speculation", "Speculation"),
         Binding("plus,equals_sign", "threshold(1)", "Threshold", key_display="+ -"),
         Binding("minus", "threshold(-1)", "Threshold down", show=False),
@@ -101,8 +103,10 @@ class AttachApp(App[int]):
         self._steering = steering
         self._status = LinePanel(id="status")
         self._notice = LinePanel(id="message")
-        self._table = StepTable(self.state.timeline, id="steps")
-        self._detail = DetailPane(id="detail")
+        self._steps = StepsView(self.state.timeline, id="view-steps")
+        self._views: list[View] = [self._steps]
+        self._current = 0
+        self._view_line = LinePanel(id="views")
         self._message: tuple[str, str] | None = None
         self._message_until = 0.0
         self.crash: Exception | None = None
@@ -111,13 +115,14 @@ class AttachApp(App[int]):
     def compose(self) -> ComposeResult:
         yield self._status
         yield self._notice
-        with Container(id="body"):
-            yield self._table
-            yield self._detail
+        yield self._view_line
+        with ContentSwitcher(id="body", initial=self._views[self._current].id):
+            yield from self._views
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self._table.focus()
+        self._show_view_line()
+        self._views[self._current].take_focus()
         self._feed.start()
         self.set_interval(REFRESH_S, self.tick)
         self.tick()
@@ -147,8 +152,7 @@ class AttachApp(App[int]):
         now = self._clock.monotonic()
         for item in self._feed.drain():
             self.state.apply(item, now)
-        if self._table.sync():
-            self._detail.show(self._table.entry)
+        self._views[self._current].show(self.state, now)
         self._show_status()
 
     def _show_status(self) -> None:
@@ -157,8 +161,9 @@ class AttachApp(App[int]):
         lines: list[Line] = []
         if self._message and now < self._message_until:
             lines.append([self._message])
-        if not self._table.is_following:
-            newer = self._table.newer
+        table = self._steps.table
+        if self._views[self._current] is self._steps and not table.is_following:
+            newer = table.newer
             rows = f"{newer} newer row{'' if newer == 1 else 's'}"
             lines.append([("FROZEN", "warn"), (f"  {rows}; f follows again", "dim")])
         self._notice.set_class(bool(lines), "-shown")
@@ -170,8 +175,23 @@ class AttachApp(App[int]):
         self._show_status()
 
     def on_step_table_selected(self, message: StepTable.Selected) -> None:
-        self._detail.show(message.entry)
         self._show_status()
+
+    # The views.
+
+    def action_view(self, number: int) -> None:
+        """Put view ``number`` (from 1) on show."""
+        if number > len(self._views):
+            return
+        self._current = number - 1
+        view = self._views[self._current]
+        self.query_one(ContentSwitcher).current = view.id
+        self._show_view_line()
+        view.take_focus()
+        self.tick()
+
+    def _show_view_line(self) -> None:
+        self._view_line.show([view_line([view.title for view in self._views], self._current)])
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())

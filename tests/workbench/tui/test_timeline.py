@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probes.events import StepEvent
 from tests.workbench import made_events
-from workbench.attach.timeline import Mark, Timeline
+from workbench.tui.timeline import Mark, Timeline
 
 
 def test_rows_keep_their_numbers_while_old_ones_go() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.attach.scroll_mark import RAIL, THUMB, scroll_mark
+from workbench.tui.scroll_mark import RAIL, THUMB, scroll_mark
 
 
 def bar(height: int, first: int, shown: int, total: int) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workbench.attach.terminal import Terminal
 from tests.workbench.made_engine import MadeEngine
+from tests.workbench.tui.terminal import Terminal
 
 
 def assert_intact(terminal: Terminal) -> None:
@@ -57,7 +57,7 @@ def test_quit_within_two_seconds(engine: MadeEngine, rate: int) -> None:
 
 CRASH = """
 import sys
-from workbench.attach import app
+from workbench.tui import app
 from workbench.cli import main
 
 def broken(self):
@@ -83,7 +83,7 @@ def test_exception_is_readable_after_the_end(engine: MadeEngine, method: str, ru
 
 HANG = """
 import os, sys, time
-from workbench.attach import app
+from workbench.tui import app
 from workbench.cli import main
 
 def hang(self):

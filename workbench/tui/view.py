@@ -1,0 +1,21 @@
+"""What stands behind a number key: one way of looking at the engine, below the status lines that all views share."""
+
+from __future__ import annotations
+
+from textual.containers import Container
+
+from workbench.tui.session_state import SessionState
+
+
+class View(Container):
+    """Drawn at the screen's pace, and only while it is the one on show."""
+
+    title = ""
+    """Its word on the line of views."""
+
+    def show(self, state: SessionState, now: float) -> None:
+        """Paint what changed since the last call. ``now`` is the screen's monotonic clock."""
+        raise NotImplementedError
+
+    def take_focus(self) -> None:
+        """The view came on show: give the keys to the part that reads them."""

@@ -1,0 +1,18 @@
+"""The line that names the views and the keys that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.tui.line_panel import Line, Word
+
+
+def view_line(titles: Sequence[str], current: int) -> Line:
+    """`` 1 overview  2 steps ``: the current one is marked by brackets too, so that it shows without colour."""
+    line: list[Word] = []
+    for index, title in enumerate(titles):
+        if index == current:
+            line.append((f"[{index + 1} {title}]", "strong"))
+        else:
+            line += [(f" {index + 1}", "text"), (f" {title} ", "dim")]
+    return line
