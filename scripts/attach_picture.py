@@ -18,7 +18,7 @@ from pathlib import Path
 from probes.clock import SystemClock
 from probes.control import ControlClient
 from probes.discovery import EngineRecord, find_record
-from workbench.demo.openai_client import Answer, OpenAiClient
+from probes.ci.openai_client import Answer, OpenAiClient
 from workbench.demo.prompts import load_prompts
 from workbench.tui.app import AttachApp
 from workbench.tui.bus_feed import BusFeed

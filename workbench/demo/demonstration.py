@@ -12,11 +12,11 @@ from probes.discovery import EngineRecord
 from probes.events import AlertEvent, DropEvent, StepEvent
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
 from workbench.console import fail
-from workbench.demo.client_ramp import ClientRamp, levels_through
-from workbench.demo.comparison import Tally, compare
-from workbench.demo.job_pool import JobPool
-from workbench.demo.near_ties import limit_for, rule_text
-from workbench.demo.openai_client import Answer, Transport
+from probes.ci.client_ramp import ClientRamp, levels_through
+from probes.ci.comparison import Tally, compare
+from probes.ci.job_pool import JobPool
+from probes.ci.near_ties import limit_for, rule_text
+from probes.ci.openai_client import Answer, Transport
 from workbench.demo.outcome import ModeOutcome, Outcome
 from workbench.demo.progress_line import HEADER, ProgressLine
 from workbench.demo.prompts import Prompt, load_prompts

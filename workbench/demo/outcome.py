@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.demo.comparison import Tally
-from workbench.demo.near_ties import limit_for
+from probes.ci.comparison import Tally
+from probes.ci.near_ties import limit_for
 from workbench.demo.step_sums import StepSums
 from workbench.demo.verdict import Verdict, judge
 from workbench.exit_codes import ExitCode

@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from workbench.demo.near_ties import rule_text
+from probes.ci.near_ties import rule_text
 from workbench.demo.outcome import Outcome
 
 NOISY = 2.5

@@ -17,7 +17,7 @@ from types import TracebackType
 
 from probes.discovery import EngineRecord, list_records
 from workbench.console import fail
-from workbench.demo.openai_client import OpenAiClient, RequestFailed
+from probes.ci.openai_client import OpenAiClient, RequestFailed
 from workbench.exit_codes import ExitCode
 
 START_S = 600.0

@@ -15,7 +15,7 @@ from probes.subscriber import Subscriber
 from workbench.console import CommandError, fail
 from workbench.console import say as narrate
 from workbench.demo.demonstration import Demonstration
-from workbench.demo.openai_client import OpenAiClient, RequestFailed
+from probes.ci.openai_client import OpenAiClient, RequestFailed
 from workbench.demo.outcome import Outcome
 from workbench.demo.served_engine import ServedEngine
 from workbench.exit_codes import ExitCode

@@ -18,7 +18,7 @@ from probes.discovery import EngineRecord, list_records
 from probes.subscriber import Subscriber
 from workbench.cli.demo import serve_options
 from workbench.demo.demonstration import Demonstration
-from workbench.demo.openai_client import Answer, OpenAiClient
+from probes.ci.openai_client import Answer, OpenAiClient
 from workbench.demo.outcome_table import outcome_lines
 from workbench.demo.served_engine import ServedEngine
 from workbench.exit_codes import ExitCode

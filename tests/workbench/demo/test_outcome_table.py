@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.workbench import made_events as made
-from workbench.demo.comparison import Tally
+from probes.ci.comparison import Tally
 from workbench.demo.outcome import ModeOutcome, Outcome
 from workbench.demo.outcome_table import outcome_lines
 from workbench.demo.step_sums import StepSums

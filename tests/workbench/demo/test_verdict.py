@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.demo.near_ties import LIMITS, limit_for, rule_text
+from probes.ci.near_ties import LIMITS, limit_for, rule_text
 from workbench.demo.verdict import judge
 
 OFF = {1: 100.0, 2: 100.0, 4: 100.0, 8: 100.0}

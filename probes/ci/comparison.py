@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from workbench.demo.openai_client import Answer
+from probes.ci.openai_client import Answer
 
 Continue = Callable[[Sequence[int], int], list[int]]
 """(prompt ids, tokens wanted) -> the engine's tokens, under the settings that are compared."""

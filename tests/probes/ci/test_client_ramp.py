@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from workbench.demo.client_ramp import ClientRamp, levels_through
-from workbench.demo.prompts import Prompt, load_prompts
+from probes.ci.client_ramp import ClientRamp, levels_through
 
-PROMPTS = load_prompts()
+PROMPTS = [f"prompt {number}" for number in range(8)]
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -39,11 +38,11 @@ class Gate:
     """Answers requests one at a time, when told to."""
 
     def __init__(self) -> None:
-        self.sent: list[Prompt] = []
+        self.sent: list[str] = []
         self._open = threading.Semaphore(0)
         self._lock = threading.Lock()
 
-    def send(self, prompt: Prompt) -> list[int]:
+    def send(self, prompt: str) -> list[int]:
         with self._lock:
             self.sent.append(prompt)
         assert self._open.acquire(timeout=30)
@@ -69,11 +68,23 @@ def test_every_level_is_reached_while_others_are_in_mid_sentence() -> None:
     assert changes == [1, 2, 4, 8, 7, 6, 5, 4, 3, 2, 1]
     assert ramp.failure is None
     assert len(ramp.outputs) == len(gate.sent)
-    assert {prompt.id for prompt, _ in ramp.outputs} == {prompt.id for prompt in PROMPTS}
+    assert {prompt for prompt, _ in ramp.outputs} == set(PROMPTS)
+
+
+def test_stopped_it_waits_for_what_is_in_flight_and_sends_no_more() -> None:
+    gate = Gate()
+    ramp = ClientRamp(gate.send, PROMPTS, [4, 8])
+    ramp.start()
+    wait_until(lambda: len(gate.sent) == 4)
+    ramp.stop()
+    for _ in range(4):
+        gate.answer()
+    wait_until(lambda: not ramp.is_running)
+    assert len(gate.sent) == len(ramp.outputs) == 4
 
 
 def test_a_failed_request_ends_the_ramp() -> None:
-    def send(prompt: Prompt) -> list[int]:
+    def send(prompt: str) -> list[int]:
         raise OSError("refused")
 
     ramp = ClientRamp(send, PROMPTS, [4, 8])

@@ -1,4 +1,4 @@
-"""The demo's requests over HTTP, by the standard library: greedy, of a fixed length, answered with token ids."""
+"""Requests over HTTP, by the standard library: greedy, of a fixed length, answered with token ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer:
 
 
 class Transport(Protocol):
-    """What the demo asks of an engine."""
+    """What a comparison asks of an engine."""
 
     def chat(self, text: str, max_tokens: int, *, scored: bool = False) -> Answer: ...
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from workbench.demo.comparison import Tally, compare, first_difference
-from workbench.demo.openai_client import Answer
+from probes.ci.comparison import Tally, compare, first_difference
+from probes.ci.openai_client import Answer
 
 PROMPT = [90, 91]
 REFERENCE = Answer(prompt_ids=PROMPT, token_ids=[1, 2, 3, 4, 5], gaps=[2.0, 0.0005, 2.0, 0.0005, 2.0])

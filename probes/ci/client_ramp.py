@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import cycle
+from typing import Generic, TypeVar
 
-from workbench.demo.prompts import Prompt
-
-Send = Callable[[Prompt], list[int]]
-"""One request; the tokens of its answer."""
+P = TypeVar("P")  # a prompt, whatever the sender takes
 
 
 def levels_through(threshold: int, most: int) -> list[int]:
@@ -24,14 +22,15 @@ def levels_through(threshold: int, most: int) -> list[int]:
     return up + up[-2::-1]
 
 
-class ClientRamp:
+class ClientRamp(Generic[P]):
     """Runs through the levels by itself once started.
 
     A level ends when its clients have had as many answers as there are clients. Surplus clients leave after the answer
     they wait for, so the number of requests in flight changes while others are in mid-sentence.
     """
 
-    def __init__(self, send: Send, prompts: Sequence[Prompt], levels: Sequence[int]) -> None:
+    def __init__(self, send: Callable[[P], list[int]], prompts: Sequence[P], levels: Sequence[int]) -> None:
+        """Nothing is sent yet. ``send``: one request; the tokens of its answer."""
         self._send = send
         self._prompts = cycle(prompts)
         self._levels = list(levels)
@@ -40,7 +39,7 @@ class ClientRamp:
         self._lock = threading.Lock()
         self.clients = 0
         """Clients that wait for an answer now."""
-        self.outputs: list[tuple[Prompt, list[int]]] = []
+        self.outputs: list[tuple[P, list[int]]] = []
         self.failure: Exception | None = None
 
     @property
@@ -57,6 +56,11 @@ class ClientRamp:
         """Begin with the first level."""
         with self._lock:
             self._next_level()
+
+    def stop(self) -> None:
+        """No client sends another request; those in flight get their answers."""
+        with self._lock:
+            self._level = len(self._levels)
 
     def _next_level(self) -> None:
         self._level += 1
