@@ -12,7 +12,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the server starts its 
 
 from engine.llm import LLM
 from engine.measure.floor import make_floor
-from engine.measure.ratio import LEAST_PAIRS, interleaved
 from engine.measure.workload import (
     accept_length,
     make_llm,
@@ -22,6 +21,7 @@ from engine.measure.workload import (
     tokens_per_second,
 )
 from probes.knobs import KnobError, Knobs, check_shape
+from probes.ratio import LEAST_PAIRS, interleaved
 
 SHAPES = {"chain of 2": (2, 1, 3), "4/2/16": (2, 4, 16), "4/3/16": (3, 4, 16)}
 """Name (topk/steps/draft_tokens) -> steps, topk, draft_tokens."""
