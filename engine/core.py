@@ -6,7 +6,6 @@ sized from a decision that is already made.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from engine.acceptance import Accepted, accept
 from engine.admission import Admission, RequestRefusedError
 from engine.config import EngineConfig
 from engine.event_sink import EventSink, NoSink
+from engine.failures import StepFailures
 from engine.ipc import Failed, Output, TokenLogprobs
 from engine.kv.ledger import KvLedger, Reservation
 from engine.models.llama import LlamaModel
@@ -37,11 +37,6 @@ from engine.watch import StepWatch
 from probes.control import Applied, Refused, SetKnobs
 from probes.knob_board import KnobBoard
 from probes.knobs import KnobError, Knobs
-
-log = logging.getLogger(__name__)
-
-MAX_FAILED_STEPS = 3
-"""Steps in a row that may fail before the engine gives up."""
 
 
 class EngineCore:
@@ -81,7 +76,9 @@ class EngineCore:
         """Fault injection: tampers with the plan once slots are reserved, as engines do that decide too late."""
         self._admission = Admission(model.shape, tokenizer, self.ledger, self.max_model_len)
         self._clock = StageClock(sink)
-        self._failed_steps = 0
+        self._failures = StepFailures(
+            self.reporter, lambda request_id: self.scheduler.find(request_id) is not None, self._retire
+        )
         self._outputs: list[Output | Failed] = []  # of the step that runs; kept apart so that a failure loses none
 
     # -- what may be asked from outside, between steps --------------------------------------------------------------
@@ -104,6 +101,10 @@ class EngineCore:
     def set_knobs(self, request: SetKnobs) -> Applied | Refused:
         """Change knobs from the next step on."""
         return self.knobs.apply(request, self.step_number + 1)
+
+    def take_back_due(self) -> None:
+        """Take back the knob changes whose time is over; ``step`` does so by itself, an idle loop asks for it."""
+        self.knobs.take_back_due(self.step_number + 1)
 
     def add(self, request_id: str, prompt_ids: Sequence[int], sampling: SamplingParams) -> Request:
         """Queue a request.
@@ -166,6 +167,7 @@ class EngineCore:
             AssertionError: an invariant broke (with ``debug_checks``).
         """
         number = self.step_number + 1
+        self.take_back_due()
         self._clock.begin_step("schedule", number)
         candidates = self.scheduler.schedule()
         if not candidates.decodes and not candidates.prefills:
@@ -178,11 +180,9 @@ class EngineCore:
                 plan, reservation, tally = prepared
                 victims = plan.requests
                 self._execute(plan, reservation, tally)
-            self._failed_steps = 0
+            self._failures.step_ran()
         except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
-            self._fail_step(number, victims, error)
-            if self._failed_steps >= MAX_FAILED_STEPS:
-                raise RuntimeError(f"{self._failed_steps} steps in a row failed, the last with: {error}") from error
+            self._failures.step_broke(number, victims, error, self._outputs)
         outputs, self._outputs = self._outputs, []
         if self.config.debug_checks:
             try:
@@ -210,12 +210,7 @@ class EngineCore:
                 return plan, reservation, StepTally(replanned=attempt == 2)
             except PlanMismatch as mismatch:
                 self.ledger.roll_back(reserved_rows)
-                message = f"step {number} was not run: {mismatch}"
-                then = "it is planned once more" if attempt == 1 else "its requests fail"
-                data = {**mismatch.data, "attempt": attempt}
-                self.reporter.alert("plan_mismatch", "error", f"{message}; {then}", number, data)
-                if attempt == 2:
-                    self._fail(plan.requests, "plan_mismatch", message)
+                self._failures.mismatch(number, attempt, mismatch, plan.requests, self._outputs)
         return None
 
     def _decide(self, decodes: list[Request]) -> SpecChoice:
@@ -312,28 +307,6 @@ class EngineCore:
         if self.proposer is not None:
             self.proposer.forget(request.request_id)
         return self.ledger.release(request.request_id)
-
-    def _fail(self, requests: Sequence[Request], code: str, message: str) -> None:
-        ended = {o.request_id for o in self._outputs if isinstance(o, Failed) or o.finish_reason is not None}
-        for request in requests:
-            if request.request_id in ended:
-                continue
-            request.finish_reason = "error"
-            if self.scheduler.find(request.request_id) is not None:  # else the step broke off right behind its end
-                self._retire(request)
-            self._outputs.append(Failed(request_id=request.request_id, status=500, code=code, message=message))
-            self.reporter.request(request, "aborted", self.step_number, error=message)
-
-    def _fail_step(self, number: int, requests: Sequence[Request], error: Exception) -> None:
-        """End the requests of a step that broke off."""
-        log.error("step %d failed", number, exc_info=error)
-        self._failed_steps += 1
-        message = f"step {number} failed: {error}"
-        if isinstance(error, PlanMismatch):
-            self.reporter.alert("plan_mismatch", "error", message, number, dict(error.data))
-        else:
-            self.reporter.alert("step_failed", "error", message, number, {"requests": len(requests)})
-        self._fail(requests, "step_failed", message)
 
     def check_invariants(self) -> None:
         """Slots in use = committed lengths; every committed position is in the draft's KV or waits for it.

@@ -59,7 +59,8 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
     knobs = core.knobs.knobs
     proposer = core.proposer
     if proposer is not None:
-        algorithm = _entry(proposer.name, proposer, f"draft model {config.draft_model} is loaded")
+        head = assembly.draft.name if assembly.draft is not None else proposer.name
+        algorithm = _entry(proposer.name, proposer, f"draft model {head} is loaded")
     else:
         algorithm = {"value": "none", "defined": "", "why": f"every step is plain: {assembly.why_no_draft}"}
     return {
@@ -127,4 +128,5 @@ def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -
         knob_epoch=core.knobs.knob_epoch,
         step=core.step_number,
         which=what_runs(assembly),
+        reverts=core.knobs.reverts,
     )

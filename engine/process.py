@@ -103,13 +103,14 @@ class EngineProcess:
         while not self._stop:
             self._take_messages(core)
             self._take_control(core)
+            core.take_back_due()
             if core.has_work:
                 for output in core.step():
                     self._send(output)
                 if not core.has_work:
                     core.idle()
             else:
-                poller.poll(IDLE_POLL_MS)
+                poller.poll(self._idle_ms(core))
         for request_id in core.abort_all():
             self._send(
                 ipc.Failed(request_id=request_id, status=503, code="shutting_down", message="the engine is stopping")
@@ -143,6 +144,11 @@ class EngineProcess:
     def _take_control(self, core: EngineCore) -> None:
         for pending in self._bus.take_control():
             pending.reply(core.set_knobs(pending.request))
+
+    def _idle_ms(self, core: EngineCore) -> int:
+        """How long an idle loop may sleep unless something comes: at most until a knob goes back."""
+        due_in = core.knobs.next_revert_in
+        return IDLE_POLL_MS if due_in is None else min(IDLE_POLL_MS, int(due_in * 1000) + 1)
 
     def _hello(self) -> HelloEvent:
         assert self._assembly is not None

@@ -20,7 +20,7 @@ import zmq
 from probes.discovery import EngineRecord
 from probes.endpoints import Endpoints, ipc_path, listener_at
 from probes.errors import ProbeError
-from probes.events import HelloEvent
+from probes.events import HelloEvent, KnobRevert
 
 MAX_MESSAGE = 1 << 20
 """Bytes of the largest request an engine accepts; a peer that sends more is disconnected."""
@@ -47,6 +47,8 @@ class SetKnobs(msgspec.Struct, frozen=True, kw_only=True, tag="set_knobs"):
     """Knob -> value that must be in force, else nothing changes and the answer is ``conflict``."""
     who: str = ""
     why: str = ""
+    revert_after_s: float | None = None
+    """Seconds, 1 to a week, after which the engine takes the change back by itself; null: it stays."""
 
 
 class GetState(msgspec.Struct, frozen=True, kw_only=True, tag="get_state"):
@@ -90,6 +92,9 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, tag="applied"):
     """First step that runs with the new values."""
     knob_epoch: int
     """Unchanged when every knob had its new value already."""
+    revert_at: float | None = None
+    """When the knobs in ``back_to`` go back by themselves, as ``t`` of the events; null: all stay."""
+    back_to: dict[str, Any] = {}
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, tag="state"):
@@ -102,6 +107,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True, tag="state"):
     step: int
     stage: str = ""
     stage_s: float = 0.0
+    t: float = 0.0
+    """Now, as ``t`` of the events."""
+    reverts: list[KnobRevert] = []
+    """Knobs that go back by themselves, soonest first."""
 
 
 class HelloReply(msgspec.Struct, frozen=True, kw_only=True, tag="hello_reply"):
@@ -128,7 +137,8 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """Nothing was changed."""
 
     request_id: str
-    code: RefusedCode
+    code: str
+    """A ``RefusedCode``, or a newer engine's word."""
     message: str
     found: dict[str, Any] = {}
     """With ``conflict``: the knobs that differ from what was expected -> values in force."""
@@ -187,15 +197,21 @@ class ControlClient:
         expect: dict[str, Any] | None = None,
         why: str = "",
         who: str | None = None,
+        revert_after_s: float | None = None,
         timeout: float | None = None,
     ) -> Applied | Refused:
-        """Change knobs, if ``expect`` (knob -> value) holds.
+        """Change knobs, if ``expect`` (knob -> value) holds; for good, or for ``revert_after_s`` seconds.
 
         Raises:
             ControlTimeout: no answer; the change may or may not have been made.
         """
         request = SetKnobs(
-            request_id=_new_id(), changes=changes, expect=expect, who=self.who if who is None else who, why=why
+            request_id=_new_id(),
+            changes=changes,
+            expect=expect,
+            who=self.who if who is None else who,
+            why=why,
+            revert_after_s=revert_after_s,
         )
         reply = self.request(request, timeout)
         if isinstance(reply, Applied | Refused):

@@ -143,6 +143,8 @@ class ControlDesk:
                     step=max(step, hello.step),
                     stage=stage,
                     stage_s=seconds,
+                    t=hello.t,
+                    reverts=hello.reverts,
                 )
             case GapReport():
                 self._note(request)

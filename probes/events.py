@@ -16,6 +16,8 @@ import msgspec
 
 SCHEMA_VERSION = 1
 
+# Words that this version's producers use. The events have them as plain strings: a reader must live with the words of a
+# newer engine, and shows one that it does not know as it came.
 Mode = Literal["spec", "plain", "prefill", "mixed"]
 RequestPhase = Literal["arrived", "first_token", "finished", "aborted", "preempted"]
 AlertLevel = Literal["info", "warning", "error"]
@@ -63,7 +65,8 @@ class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     t: float
     """Seconds since the epoch, derived from one monotonic clock started at boot."""
     scheduler: str
-    mode: Mode
+    mode: str
+    """A ``Mode``, or a newer engine's word."""
     reason: str
     """Stable code of the decision: see docs/wire.md."""
     reason_detail: str = ""
@@ -159,7 +162,8 @@ class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, tag="request"):
     step: int
     t: float
     request_id: str
-    phase: RequestPhase
+    phase: str
+    """A ``RequestPhase``, or a newer engine's word."""
     prompt_tokens: int = 0
     output_tokens: int = 0
     max_tokens: int = 0
@@ -174,8 +178,20 @@ class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, tag="request"):
     error: str | None = None
 
 
+class KnobRevert(msgspec.Struct, frozen=True, kw_only=True):
+    """A knob that goes back by itself."""
+
+    knob: str
+    back_to: Any
+    t: float
+    """When it is due; as ``t`` of the events."""
+    who: str = ""
+    """Of the change that will be taken back."""
+    why: str = ""
+
+
 class KnobEvent(msgspec.Struct, frozen=True, kw_only=True, tag="knob"):
-    """Knobs changed, between two steps."""
+    """Knobs changed, between two steps; or only how long they stay (then ``old`` and ``new`` are the same)."""
 
     boot_id: str
     seq: int = 0
@@ -187,6 +203,10 @@ class KnobEvent(msgspec.Struct, frozen=True, kw_only=True, tag="knob"):
     new: dict[str, Any]
     who: str = ""
     why: str = ""
+    revert_at: float | None = None
+    """When the knobs in ``back_to`` go back by themselves, as ``t``; null when all stay."""
+    back_to: dict[str, Any] = {}
+    """Knob -> value it will go back to. A knob of ``new`` that is not here stays: what waited for it is off."""
 
 
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, tag="alert"):
@@ -198,7 +218,8 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True, tag="alert"):
     t: float
     code: str
     """Stable: ``plan_mismatch``, ``policy_flaps``, ``acceptance_collapsed``, ``subscriber_loss``, ``invariant``…"""
-    level: AlertLevel
+    level: str
+    """An ``AlertLevel``, or a newer engine's word."""
     message: str
     data: dict[str, Any] = {}
 
@@ -253,6 +274,8 @@ class HelloEvent(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     """What really runs: role -> {value, defined (file:line), why}."""
     last_seqs: dict[str, int] = {}
     simulated: bool = False
+    reverts: list[KnobRevert] = []
+    """Knobs that go back by themselves, soonest first."""
 
 
 Event = StepEvent | RowsEvent | RequestEvent | KnobEvent | AlertEvent | DropEvent | HeartbeatEvent | HelloEvent

@@ -54,15 +54,19 @@ class ThresholdPolicy:
         limit = knobs.resume_at if self._gone_plain else knobs.threshold
         if requests <= limit:
             self._gone_plain = False
-            return _speculate(knobs, "threshold", f"{requests} decode requests <= {limit}")
+            return _speculate(knobs, "threshold", f"{_decodes(requests)} <= {limit}")
         held = self._gone_plain and requests <= knobs.threshold
         self._gone_plain = True
         if held:
             return _plain(
                 "threshold_hold",
-                f"{requests} decode requests <= threshold {knobs.threshold}, but went plain: resumes at {limit}",
+                f"{_decodes(requests)} <= threshold {knobs.threshold}, but went plain: resumes at {limit}",
             )
-        return _plain("above_threshold", f"{requests} decode requests > threshold {knobs.threshold}")
+        return _plain("above_threshold", f"{_decodes(requests)} > threshold {knobs.threshold}")
+
+
+def _decodes(requests: int) -> str:
+    return f"{requests} decode request{'' if requests == 1 else 's'}"
 
 
 def _plain(reason: str, detail: str) -> SpecChoice:

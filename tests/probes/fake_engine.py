@@ -47,6 +47,7 @@ class FakeEngine:
             knob_epoch=self.board.knob_epoch,
             step=self.step,
             which={},
+            reverts=self.board.reverts,
         )
 
     def make_step(self, **fields: Any) -> StepEvent:

@@ -52,7 +52,8 @@ class MadeEngine:
         board = getattr(self, "board", None)
         knobs = board.as_dict() if board else made_events.knobs()
         epoch = board.knob_epoch if board else 0
-        given = {"boot_id": self.boot_id, "name": self.name, "knobs": knobs, "knob_epoch": epoch, "t": time.time()}
+        given = {"boot_id": self.boot_id, "name": self.name, "knobs": knobs, "knob_epoch": epoch, "t": self.bus.t()}
+        given["reverts"] = board.reverts if board else []
         return made_events.hello(**(given | self._hello))
 
     def publish(self, event: Event) -> None:
@@ -78,6 +79,7 @@ class MadeEngine:
 
     def _answer(self) -> None:
         while not self._stop.wait(0.01):
+            self.board.take_back_due(self.next_step)
             for pending in self.bus.take_control():
                 pending.reply(self.board.apply(pending.request, self.next_step))
 
