@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import click
+import msgspec
 
-from probes.control import ControlClient
+from probes.control import ControlClient, State
 from probes.discovery import list_records
+from probes.duration import duration_text
 from probes.knobs import KNOBS
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.seconds import Seconds
@@ -36,7 +38,7 @@ def split_arguments(words: tuple[str, ...]) -> tuple[str | None, str | None]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: all knobs with the step, or the one knob.")
 @click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:
-    """Print the knobs in force, or the value of one.
+    """Print the knobs in force, or the value of one. A value set for a while shows what it goes back to, and when.
 
     \b
     Example:
@@ -61,8 +63,25 @@ def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:
                 "step": state.step,
                 "knob_epoch": state.knob_epoch,
                 "knobs": state.knobs,
+                "reverts": [
+                    {**msgspec.structs.asdict(revert), "in_s": round(max(0.0, revert.t - state.t), 1)}
+                    for revert in state.reverts
+                ],
             }
         )
     else:
-        helps = {knob: KNOBS[knob].help if knob in KNOBS else "" for knob in state.knobs}
-        print_table(("KNOB", "VALUE", "MEANING"), [(k, str(v), helps[k]) for k, v in state.knobs.items()])
+        back = back_texts(state)
+        print_table(
+            ("KNOB", "VALUE", "MEANING"),
+            [
+                (knob, f"{value}{back.get(knob, '')}", KNOBS[knob].help if knob in KNOBS else "")
+                for knob, value in state.knobs.items()
+            ],
+        )
+
+
+def back_texts(state: State) -> dict[str, str]:
+    """Knob -> `` (back to 4 in 13 min)``, for those that go back by themselves."""
+    return {
+        revert.knob: f" (back to {revert.back_to} in {duration_text(revert.t - state.t)})" for revert in state.reverts
+    }

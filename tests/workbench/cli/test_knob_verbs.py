@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from probes.events import KnobEvent
+from probes.knob_board import KnobBoard
+from probes.subscriber import Subscriber
 from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.conftest import MakeEngine
@@ -79,7 +84,7 @@ def test_set_says_old_new_and_the_step(engine: MadeEngine, capsys: Capture) -> N
     for _ in range(41):
         engine.step()
     assert main(["set", "threshold=2", "spec=auto", "--why", "load test", "--who", "ann"]) == 0
-    assert capsys.readouterr().out == "threshold: 4 → 2\nspec: auto (was so already)\nin force from step 42 (epoch 1)\n"
+    assert capsys.readouterr().out == "threshold: 4 → 2\nspec: auto (unchanged)\nin force from step 42 (epoch 1)\n"
     assert engine.board.history[-1].why == "load test"
     assert engine.board.history[-1].who == "ann"
     assert main(["set", "made", "spec=off", "--json", "--expect", "spec=auto"]) == 0
@@ -89,7 +94,74 @@ def test_set_says_old_new_and_the_step(engine: MadeEngine, capsys: Capture) -> N
         "new": {"spec": "off"},
         "step": 42,
         "knob_epoch": 2,
+        "revert_at": None,
+        "back_to": {},
     }
+    assert main(["set", "spec=off", "threshold=2"]) == 0
+    assert capsys.readouterr().out == "spec: off (unchanged)\nthreshold: 2 (unchanged)\nnothing changed (epoch 2)\n"
+
+
+def test_set_for_a_while(engine: MadeEngine, capsys: Capture) -> None:
+    assert main(["set", "threshold=2", "spec=auto", "--for", "15m", "--why", "load test", "--who", "ann"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "spec: auto (unchanged)",
+        "in force from step 1 (epoch 1); back to threshold 4 in 15 min",
+    ]
+    assert main(["get"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("threshold"))
+    assert re.match(r"threshold +2 \(back to 4 in 15 min\) +speculate", line)
+    assert main(["get", "threshold"]) == 0
+    assert capsys.readouterr().out == "2\n", "one knob is data"
+    assert main(["get", "--json"]) == 0
+    (revert,) = parsed(capsys)["reverts"]
+    assert (revert["knob"], revert["back_to"], revert["who"], revert["why"]) == ("threshold", 4, "ann", "load test")
+    assert 870 < revert["in_s"] <= 900
+    assert main(["set", "threshold=2", "--for", "1h30m"]) == 0
+    assert capsys.readouterr().out.endswith("nothing changed (epoch 1); back to threshold 4 in 1 h 30 min\n")
+    assert main(["set", "threshold=2", "--for", "2h", "--json"]) == 0
+    assert parsed(capsys)["back_to"] == {"threshold": 4}
+
+
+def test_set_for_a_while_with_nothing_to_take_back(engine: MadeEngine, capsys: Capture) -> None:
+    assert main(["set", "threshold=4", "--for", "15m"]) == 0
+    assert capsys.readouterr().out == "threshold: 4 (unchanged)\nnothing changed (epoch 0), so nothing goes back\n"
+
+
+def test_a_change_for_a_while_goes_back_and_says_so_on_the_bus(engine: MadeEngine) -> None:
+    with Subscriber(engine.record, ("knob",)) as subscriber:
+        assert main(["set", "threshold=2", "--for", "1s", "--who", "ann"]) == 0
+        events: list[KnobEvent] = []
+        deadline = time.monotonic() + 30.0
+        while len(events) < 2:
+            assert time.monotonic() < deadline
+            events += [item for item in subscriber.poll(0.2) if isinstance(item, KnobEvent)]
+    assert events[0].revert_at is not None
+    assert (events[1].old, events[1].new) == ({"threshold": 2}, {"threshold": 4})
+    assert (events[1].who, events[1].why) == ("engine", "revert, 1 s after ann set threshold to 2")
+    assert events[1].t >= events[0].revert_at
+    assert engine.board.as_dict() == made.knobs()
+
+
+@pytest.mark.parametrize("time_", ["0s", "8d", "soon", "15 m", "nan"])
+def test_times_that_no_change_can_last(time_: str, capsys: Capture) -> None:
+    assert main(["set", "threshold=2", "--for", time_]) == ExitCode.USAGE
+    assert "--for" in capsys.readouterr().err
+
+
+def test_an_engine_that_knows_no_end_of_a_change(
+    engine: MadeEngine, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """An older engine skips the field and changes the knob for good: that must not pass for a timed change."""
+    apply, hello = KnobBoard.apply, MadeEngine.hello
+    monkeypatch.setattr(
+        KnobBoard, "apply", lambda board, request, step: apply(board, replace(request, revert_after_s=None), step)
+    )
+    monkeypatch.setattr(MadeEngine, "hello", lambda self: replace(hello(self), t=0.0))
+    engine.bus._hello = engine.hello  # the bus was given the method that was
+    assert main(["set", "threshold=2", "--for", "15m"]) == ExitCode.FALSE
+    captured = capsys.readouterr()
+    assert "threshold: 4 → 2" in captured.out
+    assert "knows no --for: the change stays" in captured.err
 
 
 @pytest.mark.parametrize(
