@@ -107,18 +107,25 @@ class AttachApp(App[int]):
         self._views: list[View] = [self._steps]
         self._current = 0
         self._view_line = LinePanel(id="views")
+        self.message_clock = clock
+        """By which a message stays for a while: the person's time, not a recording's."""
         self._message: tuple[str, str] | None = None
         self._message_until = 0.0
         self.crash: Exception | None = None
         """The exception that ended the screen."""
 
     def compose(self) -> ComposeResult:
+        yield from self.compose_top()
         yield self._status
         yield self._notice
         yield self._view_line
         with ContentSwitcher(id="body", initial=self._views[self._current].id):
             yield from self._views
         yield Footer(show_command_palette=False)
+
+    def compose_top(self) -> ComposeResult:
+        """What stands above the status lines: here nothing, in a replay the player."""
+        yield from ()
 
     def on_mount(self) -> None:
         self._show_view_line()
@@ -149,8 +156,9 @@ class AttachApp(App[int]):
 
     def tick(self) -> None:
         """Take in what came, and paint what it changed."""
-        now = self._clock.monotonic()
-        for item in self._feed.drain():
+        items = self._feed.drain()
+        now = self._clock.monotonic()  # after the drain: a player's clock moves in it
+        for item in items:
             self.state.apply(item, now)
         self._views[self._current].show(self.state, now)
         self._show_status()
@@ -159,7 +167,7 @@ class AttachApp(App[int]):
         now = self._clock.monotonic()
         self._status.show(status_lines(self.state, self.engine_name, now, self.size.width))
         lines: list[Line] = []
-        if self._message and now < self._message_until:
+        if self._message and self.message_clock.monotonic() < self._message_until:
             lines.append([self._message])
         table = self._steps.table
         if self._views[self._current] is self._steps and not table.is_following:
@@ -171,7 +179,7 @@ class AttachApp(App[int]):
 
     def say(self, text: str, role: str = "good", seconds: float = 15.0) -> None:
         """One line above the table, for a while."""
-        self._message, self._message_until = (text, role), self._clock.monotonic() + seconds
+        self._message, self._message_until = (text, role), self.message_clock.monotonic() + seconds
         self._show_status()
 
     def on_step_table_selected(self, message: StepTable.Selected) -> None:

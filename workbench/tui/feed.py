@@ -21,7 +21,23 @@ class Rewound:
     """A player moved to another place: forget everything, what follows tells the state there from the beginning."""
 
 
-FeedItem = Event | Gap | Restart | Malformed | Gone | Rewound
+@dataclass(frozen=True)
+class Skipped:
+    """A player left out what lies before the next item."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Heard:
+    """An item with the time it came at, by the screen's clock, where that is not the time it is drained: a player
+    gives out much at once."""
+
+    at: float
+    item: Event | Gap | Restart | Malformed | Skipped
+
+
+FeedItem = Event | Gap | Restart | Malformed | Gone | Rewound | Skipped | Heard
 
 
 class Feed(Protocol):

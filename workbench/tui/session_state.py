@@ -17,7 +17,7 @@ from probes.events import (
 from probes.knobs import Knobs, apply_changes
 from probes.subscriber import STALE_AFTER_S, Gap, Malformed, Restart
 from workbench.step_words import changes_text
-from workbench.tui.feed import FeedItem, Gone, Rewound
+from workbench.tui.feed import FeedItem, Gone, Heard, Rewound, Skipped
 from workbench.tui.timeline import Mark, Timeline
 from workbench.tui.windows import Acceptance, AcceptWindow, RateWindow
 
@@ -73,10 +73,15 @@ class SessionState:
 
     def apply(self, item: FeedItem, now: float) -> None:
         """Take one item in."""
+        if isinstance(item, Heard):
+            item, now = item.item, item.at
         self.version += 1
         match item:
             case Rewound():
                 self._clear()
+                return
+            case Skipped():
+                self.timeline.append(Mark("skipped", item.text))
                 return
             case Gap():
                 self._lose(item, now)
