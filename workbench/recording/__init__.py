@@ -1,0 +1,1 @@
+"""Recordings of a bus: written, read, checked, repaired and exported."""
