@@ -1,0 +1,157 @@
+"""``specwb replay``: a recording on the screens of a live engine, without an engine."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cli.full_screen import require_terminal
+from workbench.console import fail, say
+from workbench.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    _SpeedType = click.ParamType[float]
+    _SizeType = click.ParamType[tuple[int, int]]
+else:
+    _SpeedType = _SizeType = click.ParamType
+
+SLOWEST, FASTEST = 0.1, 64.0
+LEAST_SIZE, MOST_SIZE = (40, 12), (500, 200)
+
+
+class Speed(_SpeedType):
+    """0.1 to 64, or ``max``."""
+
+    name = "speed"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if value == "max" or value == math.inf:
+            return math.inf
+        try:
+            speed = float(str(value).removesuffix("x"))
+        except ValueError:
+            speed = math.nan
+        if not SLOWEST <= speed <= FASTEST:
+            self.fail(f"{value!r} is no speed; expected {SLOWEST:g} to {FASTEST:g}, or max", param, ctx)
+        return speed
+
+
+class Size(_SizeType):
+    """Columns × rows, as in ``120x40``."""
+
+    name = "columns x rows"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        match = re.fullmatch(r"(\d+)[x×](\d+)", str(value))
+        size = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not all(least <= cells <= most for least, cells, most in zip(LEAST_SIZE, size, MOST_SIZE, strict=True)):
+            least, most = ("x".join(map(str, limit)) for limit in (LEAST_SIZE, MOST_SIZE))
+            self.fail(f"{value!r} is no size; expected columns x rows, {least} to {most}, as in 120x40", param, ctx)
+        return size
+
+
+def picture_path(value: str | None) -> Path | None:
+    """Where the picture goes.
+
+    Raises:
+        click.UsageError: the name says no format, or its folder is not there.
+    """
+    if value is None:
+        return None
+    path = Path(value)
+    if path.suffix not in (".svg", ".txt"):
+        raise click.UsageError(f"--screenshot {value} says no format; give a name that ends in .svg or .txt")
+    if not path.absolute().parent.is_dir():
+        raise click.UsageError(f"--screenshot {value}: there is no folder {path.parent}")
+    return path
+
+
+@click.command("replay")
+@click.argument("file")
+@click.option("--at", help="Begin there: 12s, 1m30s, 50%, HH:MM:SS, step:1234, switch:2, bookmark:NAME, start, end.")
+@click.option("--speed", type=Speed(), default=1.0, help="Seconds of the recording in a second: 0.1 to 64, or max.")
+@click.option("--paused", is_flag=True, help="Stand still until p is pressed.")
+@click.option("--screen", help="The screen to begin with: overview, steps, …")
+@click.option("--screenshot", "picture", metavar="FILE", help="Draw the screen into a .svg or .txt file, and end.")
+@click.option("--size", type=Size(), default=(120, 40), show_default="120x40", help="Of the screenshot.")
+def command(
+    file: str,
+    at: str | None,
+    speed: float,
+    paused: bool,
+    screen: str | None,
+    picture: str | None,
+    size: tuple[int, int],
+) -> int:
+    """Play a recording on the screens of a live engine. Needs no engine; changes nothing in the recording.
+
+    Press ? for the player's keys: pause, step both ways, speed, go to a place, next switch, bookmarks. Bookmarks are
+    kept beside the recording. With --screenshot the screen is drawn without a terminal, where --at says, else at
+    the end.
+
+    \b
+    Example:
+      specwb replay load.mcap
+      specwb replay load.mcap --at switch:1 --paused
+      specwb replay load.mcap --at 12s --screen steps --screenshot x.svg
+    """
+    path = picture_path(picture)
+    if path is None:
+        require_terminal("replay", "use `--screenshot x.svg` or `x.txt` to draw a screen without one")
+    from workbench.recording.reader import Recording
+    from workbench.recording.recording_error import RecordingError
+    from workbench.replay.place import PlaceError
+    from workbench.replay.player import Player
+
+    try:
+        recording = Recording.open(file)
+    except RecordingError as error:
+        fail(ExitCode.USAGE, str(error))
+    with recording:
+        player = Player(recording, Path(file), speed=speed)
+        try:
+            if at is not None or path is not None:
+                player.seek(at if at is not None else "end")
+        except PlaceError as error:
+            fail(ExitCode.USAGE, f"--at: {error}")
+        if paused or path is not None:
+            player.clock.pause()
+        return show(player, screen, path, size)
+
+
+def show(player: Any, screen: str | None, path: Path | None, size: tuple[int, int]) -> int:
+    """On this terminal, or into the file.
+
+    Raises:
+        CommandError: an unknown screen, a file that cannot be written, a bug.
+    """
+    from workbench.replay.replay_app import ReplayApp, UnknownScreen
+
+    try:
+        app = ReplayApp(player, screen)
+    except UnknownScreen as error:
+        fail(ExitCode.USAGE, f"--screen: {error}")
+    if path is not None:
+        from workbench.replay.screenshot import ScreenshotError, take_screenshot
+
+        try:
+            take_screenshot(app, path, size)
+        except ScreenshotError as error:
+            fail(ExitCode.INTERNAL if app.crash else ExitCode.FALSE, str(error))
+        if player.missing:
+            say(f"{player.file_name}: {player.missing}")
+        return ExitCode.OK
+    from workbench.tui.crash_report import describe, write_report
+    from workbench.tui.screen import ScreenCrash, run_screen
+
+    try:
+        return run_screen(app)
+    except ScreenCrash as crash:
+        cause = crash.__cause__ or crash
+        fail(ExitCode.INTERNAL, describe(cause, write_report(cause)))

@@ -1,0 +1,63 @@
+"""A replay's screen without a terminal, as a picture or as text."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+from textual.app import App
+from textual.pilot import Pilot
+from textual.widgets import Footer
+
+from workbench.replay.replay_app import ReplayApp
+
+FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
+FORMATS = (".svg", ".txt")
+PATIENCE_S = 30.0
+
+
+class ScreenshotError(Exception):
+    """The screen could not be drawn or kept; the message says why."""
+
+
+def without_fonts(svg: str) -> str:
+    """A page that shows the picture fetches no fonts: name those that readers have."""
+    svg = re.sub(r"@font-face\s*\{[^}]*\}\s*", "", svg)
+    return re.sub(r"font-family: [^;]+;", f"font-family: {FONT};", svg)
+
+
+def screen_text(app: App[int]) -> str:
+    """The cells of the screen, line by line, without colours; spaces at the ends of lines left out."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def take_screenshot(app: ReplayApp, path: Path, size: tuple[int, int]) -> None:
+    """Draw the screen where the player stands, and write it in the format that the name ends in.
+
+    Raises:
+        ScreenshotError: it cannot be written, or the screen crashed.
+    """
+    made = ""
+
+    async def draw(pilot: Pilot[object]) -> None:
+        nonlocal made
+        async with asyncio.timeout(PATIENCE_S):
+            while not app.query_one(Footer).children:  # Textual fills it a moment after the start
+                await pilot.pause(0.01)
+        app.tick()
+        await pilot.pause()
+        if path.suffix == ".svg":
+            made = without_fonts(app.export_screenshot(title=f"specwb replay {app.player.file_name}"))
+        else:
+            made = screen_text(app)
+        app.exit(0)
+
+    asyncio.run(app.run_async(headless=True, size=size, auto_pilot=draw))
+    if app.crash is not None:
+        raise ScreenshotError(f"the screen ended with {type(app.crash).__name__}: {app.crash}") from app.crash
+    try:
+        path.write_text(made, encoding="utf-8")
+    except OSError as error:
+        raise ScreenshotError(f"{path} cannot be written: {error.strerror}") from None
