@@ -35,8 +35,8 @@ from workbench.recording.side_records import (
 
 CACHE_BYTES = 8 << 20
 MARKED = ("mark", "knob", "alert", "gap", "restart")
-ABOUT, ENDED = "specwb", "specwb.end"
-"""Names of the metadata records: written at the start, and at the end."""
+ABOUT, ENDED, REPAIRED = "specwb", "specwb.end", "specwb.repaired"
+"""Names of the metadata records: written at the start, at the end, and by a repair."""
 LOST_AT_MOST_S = 0.3
 
 
@@ -59,6 +59,8 @@ class RecordingInfo:
     """What is not there, in words; empty when the recording was finished."""
     about: dict[str, str]
     """What its recorder wrote at the start: specwb, schema_version, engine, model, host, topics, note…"""
+    repaired: str
+    """What a repair had to leave out, in words; empty for a recording that needed none."""
 
     @property
     def seconds(self) -> float:
@@ -145,8 +147,8 @@ class Recording:
                     break
                 seconds = _seconds(message.log_ns)
                 if message.channel in self.topics and wanted >> message.channel & 1 and seconds <= t:
-                    item = self._decode(message.channel, message.data)
-                    if not isinstance(item, MarkRecord | None):
+                    item = self.decode(message)
+                    if not isinstance(item, MarkRecord):
                         found.append((seconds, item))
         return found[::-1]
 
@@ -157,8 +159,8 @@ class Recording:
         for number in self._chunks_of(wanted):
             for message in self._messages(number):
                 if wanted >> message.channel & 1:
-                    item = self._decode(message.channel, message.data)
-                    mark = mark_of(_seconds(message.log_ns), item) if item is not None else None
+                    item = self.decode(message)
+                    mark = mark_of(_seconds(message.log_ns), item)
                     if mark is not None:
                         found.append(mark)
         return found
@@ -194,6 +196,22 @@ class Recording:
         while self._cached_bytes > CACHE_BYTES and len(self._cache) > 1:
             self._cached_bytes -= self._cache.popitem(last=False)[1].size
         return contents
+
+    def decode(self, message: RawMessage) -> Received | MarkRecord:
+        """What a message of a known channel says; ``Malformed`` when it says nothing that fits.
+
+        Raises:
+            KeyError: of an unknown channel.
+        """
+        topic = self.topics[message.channel]
+        try:
+            record = decode(topic, message.data)
+        except msgspec.MsgspecError as error:
+            words = f"a message of {len(message.data)} bytes is not a {topic} record: {error}"
+            return Malformed(words, 0, topic, message.sequence)
+        if isinstance(record, GapRecord | RestartRecord | MalformedRecord):
+            return received(record)
+        return record
 
     @property
     def fd(self) -> int:
@@ -251,19 +269,9 @@ class Recording:
             seconds = _seconds(message.log_ns)
             if (start is not None and seconds < start) or (end is not None and seconds >= end):
                 continue
-            item = self._decode(message.channel, message.data)
-            if not isinstance(item, MarkRecord | None):
+            item = self.decode(message)
+            if not isinstance(item, MarkRecord):
                 yield seconds, item
-
-    def _decode(self, channel: int, data: memoryview) -> Received | MarkRecord | None:
-        topic = self.topics[channel]
-        try:
-            record = decode(topic, data)
-        except msgspec.MsgspecError as error:
-            return Malformed(f"a message of {len(data)} bytes is not a {topic} record: {error}", 0, topic)
-        if isinstance(record, GapRecord | RestartRecord | MalformedRecord):
-            return received(record)
-        return record
 
     # -- what it is -------------------------------------------------------------------------------------------------
 
@@ -300,6 +308,7 @@ class Recording:
             is_being_written=self._being_written,
             missing="" if index.has_summary else self._missing(end),
             about=about,
+            repaired=index.metadata.get(REPAIRED, {}).get("lost", ""),
         )
 
     def _missing(self, end: float) -> str:

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class RecordingError(Exception):
+class RecordingError(RuntimeError):
     """A recording cannot be made or read; the message says why and what to do."""

@@ -88,8 +88,8 @@ def side_record(item: Gap | Restart | Malformed, boot_id: str) -> SideRecord:
             )
 
 
-def received(record: SideRecord) -> Received | None:
-    """The item that was recorded; None for a mark, which never was on the bus."""
+def received(record: GapRecord | RestartRecord | MalformedRecord) -> Received:
+    """The item that was recorded."""
     match record:
         case GapRecord():
             return Gap(record.topic, record.first, record.last, record.recovered)
@@ -97,8 +97,6 @@ def received(record: SideRecord) -> Received | None:
             return Restart(record.old_boot, record.new_boot)
         case MalformedRecord():
             return Malformed(record.reason, record.frames, record.topic, record.seq)
-        case MarkRecord():
-            return None
 
 
 class SwitchWatch:

@@ -1,0 +1,212 @@
+"""``specwb recordings``: look at recordings, check them, repair them, and take their data out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cell_text import clean
+from workbench.console import fail, print_json, print_line, print_table, say
+from workbench.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from workbench.recording.reader import Recording
+
+MOST_FINDINGS = 100
+"""Findings that verify prints; of the rest it gives the number."""
+
+
+def opened(path: str) -> Recording:
+    """The recording of that name.
+
+    Raises:
+        CommandError: it cannot be read; says why.
+    """
+    from workbench.recording.reader import Recording
+    from workbench.recording.recording_error import RecordingError
+
+    try:
+        return Recording.open(path)
+    except RecordingError as error:
+        fail(ExitCode.USAGE, str(error))
+
+
+def description(recording: Recording) -> dict[str, Any]:
+    """What ``info --json`` prints."""
+    from probes.events import HelloEvent
+
+    info = recording.info
+    _, hello = next(recording.items(topics=("hello",)), (0.0, None))
+    marks = recording.marks()
+    return {
+        "file": str(info.path),
+        "bytes": info.bytes,
+        "engine": info.about.get("engine"),
+        "model": info.about.get("model"),
+        "host": info.about.get("host"),
+        "specwb": info.about.get("specwb"),
+        "schema_version": int(info.about.get("schema_version", "1")),
+        "note": info.about.get("note", ""),
+        "start": info.start,
+        "end": info.end,
+        "seconds": round(info.seconds, 6),
+        "boots": info.boots,
+        "counts": info.counts,
+        "knobs": hello.knobs if isinstance(hello, HelloEvent) else None,
+        "switches": sum(mark.kind == "switch" for mark in marks),
+        "knob_changes": info.counts.get("knob", 0),
+        "alerts": info.counts.get("alert", 0),
+        "bookmarks": sum(mark.kind == "bookmark" for mark in marks),
+        "gaps": sum(mark.kind == "gap" for mark in marks),
+        "lost": recording.lost(),
+        "finished": info.is_finished,
+        "being_written": info.is_being_written,
+        "missing": info.missing,
+        "repaired": info.repaired,
+    }
+
+
+def description_rows(found: dict[str, Any]) -> list[list[str]]:
+    """The same for a person."""
+    knobs = found["knobs"] or {}
+    state = found["missing"] or "finished"
+    if found["repaired"]:
+        state = f"repaired; not saved: {found['repaired']}"
+    rows = [
+        ["file", f"{found['file']}  ({found['bytes'] / 1e6:.1f} MB)"],
+        ["state", state],
+        ["engine", f"{found['engine']}, model {found['model']}, host {found['host']}"],
+        ["made by", f"specwb {found['specwb']}, event schema {found['schema_version']}"],
+        ["time", f"{_clock(found['start'])} to {_clock(found['end'])}, {found['seconds']:.1f} s"],
+        ["boots", ", ".join(found["boots"])],
+        ["events", ", ".join(f"{topic} {count}" for topic, count in found["counts"].items())],
+        ["knobs", " ".join(f"{name}={value}" for name, value in knobs.items())],
+        ["marks", f"{found['switches']} switches, {found['knob_changes']} knob changes, {found['alerts']} alerts"],
+        ["lost", f"{found['lost']} events in {found['gaps']} gaps"],
+        ["note", found["note"]],
+    ]
+    return [[name, clean(text)] for name, text in rows if text]
+
+
+def _clock(t: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(t)) + f".{int(t % 1 * 1000):03}"
+
+
+@click.group("recordings")
+def command() -> None:
+    """Look at recordings, check and repair them, take their data out. All of it works on unfinished ones (.part) too.
+
+    \b
+    Example:
+      specwb recordings info load.mcap
+      specwb recordings export load.mcap --format csv -o load.csv
+    """
+
+
+@command.command("info")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="One object.")
+def info(file: str, as_json: bool) -> None:
+    """Say what a recording holds: engine, time, events, marks, losses, and whether it was finished."""
+    with opened(file) as recording:
+        found = description(recording)
+    if as_json:
+        print_json(found)
+    else:
+        print_table(("WHAT", ""), description_rows(found))
+
+
+@command.command("verify")
+@click.argument("file")
+def verify(file: str) -> int:
+    """Check every byte: checksums, messages, and whether all numbers are there or recorded as missing.
+
+    Each finding is a line on stdout; exit code 1 when there is one.
+    """
+    from workbench.recording.verify import verify as findings_of
+
+    count = 0
+    for finding in findings_of(file):
+        count += 1
+        if count <= MOST_FINDINGS:
+            print_line(clean(finding))
+    if count > MOST_FINDINGS:
+        print_line(f"… and {count - MOST_FINDINGS} more")
+    if count:
+        say(f"{file} is not sound: {count} finding{'s' if count > 1 else ''}; `specwb recordings repair` may help")
+        return ExitCode.FALSE
+    say(f"{file} is sound")
+    return ExitCode.OK
+
+
+@command.command("repair")
+@click.argument("file")
+@click.option("-o", "--output", help="The new file.  [default: FILE's name with .repaired.mcap]")
+def repair(file: str, output: str | None) -> int:
+    """Make a whole recording of a cut or damaged one, as a new file. FILE stays as it is.
+
+    The new file's path is printed on stdout.
+    """
+    from workbench.recording.recording_error import RecordingError
+    from workbench.recording.repair import repair as repaired
+    from workbench.recording.repair import repaired_path
+
+    path = Path(file)
+    target = Path(output) if output else repaired_path(path)
+    try:
+        result = repaired(path, target)
+    except RecordingError as error:
+        fail(ExitCode.USAGE, str(error))
+    say(f"saved {result.saved} messages; not saved: {result.lost_text}")
+    print_line(str(result.path))
+    return ExitCode.OK
+
+
+@command.command("export")
+@click.argument("file")
+@click.option("--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
+@click.option("--topic", "topics", multiple=True, help="Only this. Repeatable for jsonl; csv has one, else step.")
+@click.option("-o", "--output", default="-", help="A new file, or - for stdout.  [default: -]")
+def export(file: str, kind: str, topics: tuple[str, ...], output: str) -> int:
+    """Print a recording's data: all items as JSON objects, or the events of one topic as rows.
+
+    The columns are listed in docs/operations.md.
+    """
+    from workbench.recording.export import csv_lines, json_lines
+
+    if kind == "csv" and len(topics) > 1:
+        raise click.UsageError("csv has rows of one topic; give --topic once")
+    with opened(file) as recording:
+        try:
+            lines = csv_lines(recording, *topics) if kind == "csv" else json_lines(recording, topics or None)
+            write_lines(lines, output)
+        except ValueError as error:
+            raise click.UsageError(f"--topic: {error}") from None
+        if recording.info.missing:
+            say(recording.info.missing)
+        if lost := recording.lost():
+            say(f"{lost} events are not in it: they were lost before they reached the recorder")
+    return ExitCode.OK
+
+
+def write_lines(lines: Iterable[str], output: str) -> None:
+    """To stdout, or into a new file.
+
+    Raises:
+        CommandError: the file exists, or cannot be written.
+    """
+    if output == "-":
+        for line in lines:
+            print_line(line)
+        return
+    try:
+        with open(output, "x", encoding="utf-8") as out:
+            out.writelines(f"{line}\n" for line in lines)
+    except FileExistsError:
+        fail(ExitCode.USAGE, f"{output} exists; choose another name")
+    except OSError as error:
+        fail(ExitCode.FALSE, f"{output} cannot be written: {error.strerror}")
