@@ -22,10 +22,10 @@ from workbench.bench.outcome_text import outcome_lines
 from workbench.bench.report import report
 from workbench.bench.request_error import RequestError
 from workbench.bench.session import Options, Outcome, Session
-from workbench.bench.spec_knob import SpecKnob
 from workbench.bench.step_watch import StepWatch
 from workbench.bench.tick_line import TickLine
 from workbench.bench.workload import Workload
+from workbench.borrowed_knobs import BorrowedKnobs
 from workbench.console import columns_of, fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
 
@@ -79,7 +79,7 @@ class Benchmark:
             if options.modes:
                 if watch.hello.draft is None and set(options.modes) - {"off"}:
                     fail(ExitCode.USAGE, f"{record.name} has no draft model, so there are no modes to compare")
-                knob = stack.enter_context(SpecKnob(control, watch.hello.knobs, WHO))
+                knob = stack.enter_context(BorrowedKnobs(control, watch.hello.knobs, WHO))
         tick = TickLine(sys.stderr)
         self._session = Session(
             self._endpoint,

@@ -113,6 +113,20 @@ class Endpoint:
         answer.ended_at = time.monotonic()
         return answer
 
+    async def abandon(self, ask: Ask) -> Answer:
+        """Send a request and hang up before anything can come back."""
+        answer = Answer(time.monotonic(), left=True)
+        connection = HttpConnection(self._address, self._headers)
+        try:
+            await connection.open()
+            await connection.put("POST", ask.path, self._body(ask, stream=True))
+        except RequestError as error:
+            answer.error = error
+        finally:
+            connection.close()
+        answer.ended_at = time.monotonic()
+        return answer
+
     def close(self) -> None:
         """Hang up everywhere."""
         for connection in self._free:

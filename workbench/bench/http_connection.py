@@ -85,8 +85,8 @@ class HttpConnection:
             raise RequestError("no connection", f"{address.host_header}: {error.strerror or error}") from None
         self._idle_since = time.monotonic()
 
-    async def send(self, method: str, path: str, body: bytes) -> h11.Response:
-        """Send a request and wait for the head of its answer; read the body with ``part`` to its end.
+    async def put(self, method: str, path: str, body: bytes) -> None:
+        """Send a request, without a look at its answer.
 
         Raises:
             RequestError: the connection broke.
@@ -104,6 +104,14 @@ class HttpConnection:
             await self._writer.drain()
         except OSError as error:
             raise RequestError("connection lost", str(error.strerror or error)) from None
+
+    async def send(self, method: str, path: str, body: bytes) -> h11.Response:
+        """Send a request and wait for the head of its answer; read the body with ``part`` to its end.
+
+        Raises:
+            RequestError: the connection broke.
+        """
+        await self.put(method, path, body)
         while True:
             event = await self._event()
             if isinstance(event, h11.Response):

@@ -14,9 +14,9 @@ from workbench.bench.load import Budget, Load
 from workbench.bench.metrics import Run
 from workbench.bench.plan import Level, Setting, requests_for, settings
 from workbench.bench.request_error import RequestError
-from workbench.bench.spec_knob import SpecKnob
 from workbench.bench.step_watch import StepWatch
 from workbench.bench.workload import RandomWords, Workload
+from workbench.borrowed_knobs import BorrowedKnobs
 from workbench.console import CommandError, fail
 from workbench.exit_codes import ExitCode
 
@@ -67,7 +67,7 @@ class Session:
         say: Callable[[str], None],
         *,
         watch: StepWatch | None = None,
-        knob: SpecKnob | None = None,
+        knob: BorrowedKnobs | None = None,
         tick: Callable[[str], None] | None = None,
         keep: Callable[[Outcome], None] | None = None,
     ) -> None:
@@ -152,7 +152,7 @@ class Session:
     async def _one(self, setting: Setting) -> None:
         options, level = self._options, setting.level
         if self._knob is not None and setting.mode is not None:
-            self._knob.set(setting.mode)
+            self._knob.set(spec=setting.mode)
         requests = options.requests
         if requests is None and options.duration is None:
             requests = requests_for(level, self._workload.size)
