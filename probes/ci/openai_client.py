@@ -27,6 +27,7 @@ class Answer:
     token_ids: list[int]
     gaps: list[float] = field(default_factory=list)
     """By position: log probability of the likeliest token minus the second's; empty unless asked for."""
+    text: str = ""
 
 
 class Transport(Protocol):
@@ -72,7 +73,8 @@ class OpenAiClient:
             for position in choice["logprobs"]["content"]:
                 first, second = (entry["logprob"] for entry in position["top_logprobs"])
                 gaps.append(first - second)
-        return Answer(prompt_ids=body["prompt_token_ids"], token_ids=choice["token_ids"], gaps=gaps)
+        said = choice["message"]["content"] or ""
+        return Answer(prompt_ids=body["prompt_token_ids"], token_ids=choice["token_ids"], gaps=gaps, text=said)
 
     def complete(self, ids: Sequence[int], max_tokens: int) -> list[int]:
         """What follows after a prompt of token ids.

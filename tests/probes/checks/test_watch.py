@@ -42,8 +42,9 @@ def test_a_reader_that_comes_late_counts_from_now_on(engine: MadeEngine) -> None
     class Load(Once):
         def act(self) -> None:
             t = engine.bus.t()
-            first = RequestEvent(boot_id=engine.boot_id, step=51, t=t, request_id="r", phase="first_token", ttft_ms=12.0)
-            engine.publish(first)
+            engine.publish(
+                RequestEvent(boot_id=engine.boot_id, step=51, t=t, request_id="r", phase="first_token", ttft_ms=12.0)
+            )
             for _ in range(5):
                 engine.step(kv=POOLS)
             engine.idle()
