@@ -13,7 +13,24 @@ from textual.widget import Widget
 
 from workbench.cell_text import clean, width_of
 
-ROLES = ("text", "dim", "strong", "spec", "plain", "prefill", "mixed", "idle", "good", "warn", "bad", "note")
+ROLES = (
+    "text",
+    "dim",
+    "strong",
+    "spec",
+    "plain",
+    "prefill",
+    "mixed",
+    "idle",
+    "good",
+    "warn",
+    "bad",
+    "note",
+    "area",
+    "area-spec",
+    "area-plain",
+    "area-prefill",
+)
 
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}
 
@@ -33,6 +50,10 @@ ROLE_CSS = """
 .role--good { color: $spec; }
 .role--warn { color: $plain; text-style: bold; }
 .role--bad { color: $bad; text-style: bold; }
+.role--area-spec { color: $spec 65%; }
+.role--area-plain { color: $plain 65%; }
+.role--area-prefill { color: $prefill 65%; }
+.role--area { color: $note 65%; }
 .role--note { color: $note; text-style: italic; }
 """
 
