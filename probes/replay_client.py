@@ -1,4 +1,4 @@
-"""Asks an engine to send missed messages again."""
+"""Asks an engine to send messages again: those that were missed, and those from before anybody listened."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import time
 import msgspec
 import zmq
 
-from probes.wire import END, Message, ReplayEnd, ReplayRequest, WireError, encode, unpack
+from probes.events import Event
+from probes.wire import END, Message, ReplayEnd, ReplayRequest, WireError, decode_event, encode, unpack
+
+TAIL_S = 0.2
+"""How long the newest numbers may take to be sent, which an engine has given out while it had much to send."""
 
 _decode_end = msgspec.msgpack.Decoder(ReplayEnd).decode
 
@@ -45,6 +49,27 @@ class ReplayClient:
                 first = end.next
         return found
 
+    def recall(self, boot_id: str, topic: str, last: int, count: int) -> list[Event]:
+        """The newest ``count`` numbers up to ``last``, as far as that boot of the engine still keeps them, in order.
+
+        Never raises; what cannot be read (a newer engine's) is left out.
+        """
+        if last < 1 or count < 1:
+            return []
+        deadline = time.monotonic() + TAIL_S
+        while True:
+            messages = self.fetch(boot_id, topic, max(1, last - count + 1), last)
+            if (messages and messages[-1].seq == last) or time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        events: list[Event] = []
+        for message in messages:
+            try:
+                events.append(decode_event(message))
+            except WireError:
+                continue
+        return events
+
     def _receive(
         self, socket: zmq.Socket[bytes], topic: str, first: int, last: int, found: list[Message]
     ) -> ReplayEnd | None:
@@ -63,3 +88,14 @@ class ReplayClient:
                 found.append(message)
                 first = message.seq + 1  # rising, whatever the other side does
                 deadline = time.monotonic() + self._patience
+
+
+def runs(messages: list[Message]) -> list[tuple[int, list[Message]]]:
+    """Messages with rising numbers, split where a number is missing: (first number, messages)."""
+    found: list[tuple[int, list[Message]]] = []
+    for message in messages:
+        if found and message.seq == found[-1][0] + len(found[-1][1]):
+            found[-1][1].append(message)
+        else:
+            found.append((message.seq, [message]))
+    return found

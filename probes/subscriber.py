@@ -21,7 +21,7 @@ from probes.control import ControlClient, GapReport, describe_self, endpoints_of
 from probes.discovery import EngineRecord
 from probes.endpoints import Endpoints
 from probes.events import TOPICS, Event, HeartbeatEvent, HelloEvent
-from probes.replay_client import ReplayClient
+from probes.replay_client import ReplayClient, runs
 from probes.wire import WELCOME, Message, WireError, decode_event, decode_welcome, unpack
 
 STALE_AFTER_S = 3.0
@@ -103,6 +103,7 @@ class Subscriber:
         self._who = who or describe_self()
         self._topics: set[str] = set()
         self._next: dict[str, int] = {}  # topic -> number expected next; absent: whatever comes first
+        self._old_news: dict[str, int] = {}  # topic -> newest number from before we came
         self._settled: set[str] = set()  # topics past the joining phase, where a gap is news
         self._welcome_topic = b""
         self._joined = False
@@ -188,6 +189,17 @@ class Subscriber:
                 return items
             self._socket.poll(int(remaining * 1000) + 1)
 
+    def recall(self, topic: str, count: int) -> list[Event]:
+        """The newest ``count`` events of a topic from before this subscriber came, oldest first, of those that the engine
+        still keeps (some thousands). ``poll`` never returns them, and nothing about gaps changes.
+
+        Nothing, once the engine has restarted: everything of its new boot comes by itself.
+
+        Raises:
+            ValueError: an unknown topic.
+        """
+        return self._replay.recall(self.boot_id, _known(topic), self._old_news.get(topic, 0), count)
+
     def close(self) -> None:
         """Give the sockets back; returns at once. Harmless twice."""
         self._control.close()
@@ -232,6 +244,7 @@ class Subscriber:
     def _baseline(self, hello: HelloEvent) -> None:
         self.hello = hello
         self.boot_id = hello.boot_id
+        self._old_news = hello.last_seqs
         self._heard_at = self._clock.monotonic()
         for topic in {*self._topics, *INTERNAL}:
             self._next[topic] = hello.last_seqs.get(topic, 0) + 1
@@ -275,6 +288,7 @@ class Subscriber:
         self._retired.append(self.boot_id)
         items.append(Restart(self.boot_id, boot_id))
         self.boot_id = boot_id
+        self._old_news = {}
         self._settled.clear()
         self._joined = False
         self._reports.clear()
@@ -315,7 +329,7 @@ class Subscriber:
         joining = topic not in self._settled
         found = self._replay.fetch(self.boot_id, topic, first, last)
         expected = first
-        for start, run in _runs(found):
+        for start, run in runs(found):
             if start > expected:
                 self._lose(topic, expected, start - 1, items)
             expected = start + len(run)
@@ -349,14 +363,3 @@ def _known(topic: str) -> str:
     if topic not in TOPICS:
         raise ValueError(f"unknown topic {topic!r}; the topics are {', '.join(TOPICS)}")
     return topic
-
-
-def _runs(messages: list[Message]) -> list[tuple[int, list[Message]]]:
-    """Messages with rising numbers, split where a number is missing: (first number, messages)."""
-    runs: list[tuple[int, list[Message]]] = []
-    for message in messages:
-        if runs and message.seq == runs[-1][0] + len(runs[-1][1]):
-            runs[-1][1].append(message)
-        else:
-            runs.append((message.seq, [message]))
-    return runs

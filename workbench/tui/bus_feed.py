@@ -9,6 +9,7 @@ from probes.discovery import EngineRecord
 from probes.errors import ProbeError
 from probes.subscriber import Subscriber
 from workbench.tui.feed import FeedItem, Gone
+from workbench.tui.opening import opening
 
 TOPICS = ("step", "knob", "alert", "drop", "heartbeat", "hello")
 POLL_S = 0.2
@@ -68,7 +69,7 @@ class BusFeed:
             self._stop.wait(RETRY_S)
             return
         with subscriber:
-            self._items.append(subscriber.hello)
+            self._items.extend(opening(subscriber))
             while not self._stop.is_set():
                 if len(self._items) >= BACKLOG:
                     self._stop.wait(POLL_S)

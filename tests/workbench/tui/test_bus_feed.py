@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from probes.events import StepEvent
-from probes.subscriber import Restart
+from probes.events import AlertEvent, HeartbeatEvent, HelloEvent, KnobEvent, StepEvent
+from probes.subscriber import Restart, Subscriber
+from tests.workbench import made_events as made
 from tests.workbench.conftest import MakeEngine
 from tests.workbench.made_engine import MadeEngine
 from workbench.tui.bus_feed import BusFeed
@@ -71,6 +72,51 @@ def test_hello_comes_first_and_then_every_step(engine: MadeEngine, follow: Follo
     assert follower.steps() == list(range(1, 501))
     assert follower.state.lost_total == 0
     assert follower.state.connection(time.monotonic()) is Connection.LIVE
+
+
+def test_what_was_before_comes_first_in_order(engine: MadeEngine, follow: Follow) -> None:
+    """A late screen is told the past as if it had been there: the first hello, changes and steps by their time, then
+    the hello of now, then what happens."""
+    for threshold in (2, 3):
+        BusSteering(engine.record).set_knobs({"threshold": threshold}, {}, "test")
+        for _ in range(10):
+            engine.step()
+    engine.idle()
+    engine.publish(made.alert("before", boot_id=engine.boot_id, t=engine.bus.t()))
+    follower = follow(engine)
+    follower.until(lambda: follower.state.hello is not None and follower.state.hello.knob_epoch == 2)
+    engine.step()
+    follower.until(lambda: follower.steps()[-1:] == [21])
+    assert follower.steps() == list(range(1, 22)), "nothing twice"
+    happened = [item for item in follower.items if isinstance(item, HelloEvent | KnobEvent | AlertEvent)]
+    assert [type(item) for item in happened] == [HelloEvent, KnobEvent, KnobEvent, AlertEvent, HelloEvent]
+    first, last = happened[0], happened[-1]
+    assert isinstance(first, HelloEvent)
+    assert isinstance(last, HelloEvent)
+    assert (first.knob_epoch, last.knob_epoch) == (0, 2)
+    at = [index for index, item in enumerate(follower.items) if isinstance(item, KnobEvent | StepEvent)]
+    order = [type(follower.items[index]) for index in at]
+    assert order == [KnobEvent, *[StepEvent] * 10, KnobEvent, *[StepEvent] * 11]
+    assert follower.state.lost_total == 0
+    assert follower.state.knobs["threshold"] == 3
+
+
+def test_a_late_screen_opens_with_two_thousand_steps_at_most(engine: MadeEngine, follow: Follow) -> None:
+    """And it knows at once that the engine idles, not at the next heartbeat."""
+    for _ in range(2500):
+        engine.step()
+    engine.idle()
+    beaten = Subscriber(engine.record, ("heartbeat",))
+    with beaten:
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(isinstance(item, HeartbeatEvent) and item.stage == "idle" for item in beaten.poll(0.1)):
+            assert time.monotonic() < deadline
+    follower = follow(engine)
+    follower.until(lambda: sum(isinstance(item, HelloEvent) for item in follower.items) == 2)
+    assert follower.steps() == list(range(501, 2501))
+    before_now = follower.items[: [type(item) for item in follower.items].index(HelloEvent, 1)]
+    assert isinstance(before_now[-1], HeartbeatEvent)
+    assert before_now[-1].stage == "idle"
 
 
 def test_idle_engine_is_idle_by_its_heartbeats(engine: MadeEngine, follow: Follow) -> None:
