@@ -18,11 +18,11 @@ from probes.subscriber import Received
 from workbench.replay.recorded_session import RecordedSession, just_after
 from workbench.tui.feed import Skipped
 
-KEEP_STEPS = 2000
+KEEP_STEPS = 1000
 """Steps before the place, at least (or all there are)."""
 KEEP_S = 12.0
 """Seconds before the place, at least: the status line's windows are 5 and 10 s long …"""
-MOST_STEPS = 5000
+MOST_STEPS = 4000
 """… unless they hold more steps than this."""
 ACCEPT_S = 10.5
 """Seconds before a verify whose steps its accept length is made of, and a bit."""
@@ -42,10 +42,10 @@ def _from(start: float, items: Iterable[Timed]) -> list[Timed]:
 
 
 def _skipped(first: Timed) -> Told:
-    """Before the first step that follows a hole."""
-    t, step = first
-    number = step.step if isinstance(step, StepEvent) else 0
-    return t, Skipped(f"the steps before {number} are in the recording; go back to see them")
+    """Before the first item that follows a hole."""
+    t, item = first
+    before = f" before {item.step}" if isinstance(item, StepEvent) else " before these"
+    return t, Skipped(f"the steps{before} are in the recording; go back to see them")
 
 
 class LookBack:
@@ -66,8 +66,8 @@ class LookBack:
 
     def at(self, t: float) -> list[Told]:
         """What to tell for the time ``t``, included, oldest first; where steps are left out it says so."""
-        steps = self._newest_steps(t)
-        begin = steps[0][0] if steps else self._session.info.start
+        times = self._newest_steps(t)
+        begin = times[0] if times else self._session.info.start
         before = self.step_before(begin)
         if before is None:
             begin = self._session.info.start
@@ -75,7 +75,7 @@ class LookBack:
         window = self._window(begin, t, heartbeat)
         if before is None:
             return [*window]
-        verify = self._last_verify(steps, begin)
+        verify = self._last_verify(window, begin)
         lead = self._steps(verify - ACCEPT_S, min(verify, begin), begin) if verify is not None else []
         older: list[Told] = [*self.rare[: bisect_left(self.rare, begin, key=_time)]]
         if heartbeat and heartbeat[0][0] < begin:
@@ -84,27 +84,28 @@ class LookBack:
             is_first = self.step_before(lead[0][0]) is None
             older = list(heapq.merge(older, lead if is_first else [_skipped(lead[0]), *lead], key=_time))
         if not lead or lead[-1][0] < before:
-            older.append(_skipped(steps[0]))
+            older.append(_skipped(window[0]))
         return [*older, *window]
 
     def step_before(self, t: float) -> float | None:
         """Time of the newest step strictly before ``t``; None when there is none."""
         count = 2
         while True:
-            steps = self._session.before(t, "step", count)
-            earlier = [at for at, _ in steps if at < t]  # several may share a time
-            if earlier or len(steps) < count:
+            times = self._session.times_before(t, "step", count)
+            earlier = [at for at in times if at < t]  # several may share a time
+            if earlier or len(times) < count:
                 return earlier[-1] if earlier else None
             count *= 8
 
-    def _newest_steps(self, t: float) -> list[Timed]:
-        steps = self._session.before(t, "step", KEEP_STEPS)
-        if len(steps) == KEEP_STEPS and steps[0][0] > t - KEEP_S:
-            steps = self._session.before(t, "step", MOST_STEPS)
+    def _newest_steps(self, t: float) -> list[float]:
+        """The times of the steps that are told."""
+        times = self._session.times_before(t, "step", KEEP_STEPS)
+        if len(times) == KEEP_STEPS and times[0] > t - KEEP_S:
+            times = self._session.times_before(t, "step", MOST_STEPS)
             # One more: that there were steps before the windows is known to them, too.
-            first = max(0, bisect_left(steps, t - KEEP_S, key=_time) - 1)
-            steps = steps[min(len(steps) - KEEP_STEPS, first) :]
-        return steps
+            first = max(0, bisect_left(times, t - KEEP_S) - 1)
+            times = times[min(len(times) - KEEP_STEPS, first) :]
+        return times
 
     def _window(self, begin: float, t: float, heartbeat: list[Timed]) -> list[Timed]:
         """Everything from ``begin`` to ``t``; of the heartbeats only the last ones."""
@@ -118,17 +119,18 @@ class LookBack:
             window = list(heapq.merge(_from(begin, found), beats, key=_time))
         return window + _from(border, self._session.items(start=border, end=just_after(t), topics=topics))
 
-    def _last_verify(self, steps: list[Timed], begin: float) -> float | None:
+    def _last_verify(self, window: list[Timed], begin: float) -> float | None:
         """Time of the last step that verified, if its accept length is made of steps before ``begin``."""
-        for t, step in reversed(steps):
+        for t, step in reversed(window):
             if isinstance(step, StepEvent) and step.verified:
                 return t if t - ACCEPT_S < begin else None
         # No step of the window verified, so the last one that did stands before a switch to plain.
         switches = [mark for mark in self._session.marks() if mark.kind == "switch" and mark.t <= begin]
         for mark in reversed(switches[-2:]):
-            for t, step in reversed(self._session.before(mark.t, "step", KEEP_STEPS)):
-                if isinstance(step, StepEvent) and step.verified:
-                    return t
+            for count in (10, KEEP_STEPS):  # most often it is right before the switch
+                for t, step in reversed(self._session.before(mark.t, "step", count)):
+                    if isinstance(step, StepEvent) and step.verified:
+                        return t
         return None
 
     def _steps(self, start: float, end: float, before: float) -> list[Timed]:

@@ -71,7 +71,8 @@ class Player:
     @property
     def missing(self) -> str:
         """What the recording lacks, in words; empty when it is whole."""
-        return self.session.info.missing
+        info = self.session.info
+        return info.missing or (f"repaired; left out: {info.repaired}" if info.repaired else "")
 
     def places(self, kinds: frozenset[str]) -> list[Place]:
         """Marks of these kinds and, with ``bookmark``, the bookmarks; oldest first."""

@@ -32,6 +32,11 @@ class SessionInfo(Protocol):
         """What the recording lacks, in words; empty when it is whole."""
         ...
 
+    @property
+    def repaired(self) -> str:
+        """What a repair had to leave out, in words; empty when there was none."""
+        ...
+
 
 class SessionMark(Protocol):
     """Something worth jumping to."""
@@ -63,6 +68,10 @@ class RecordedSession(Protocol):
 
     def before(self, t: float, topic: str, count: int) -> list[tuple[float, Received]]:
         """The newest ``count`` items of a topic at or before ``t``, oldest first."""
+        ...
+
+    def times_before(self, t: float, topic: str, count: int) -> list[float]:
+        """The times of what ``before`` gives, without the items."""
         ...
 
     def marks(self) -> Sequence[SessionMark]:

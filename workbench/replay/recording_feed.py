@@ -82,8 +82,8 @@ class RecordingFeed:
 
     def step_back(self) -> bool:
         """Stand at the step before the one that is shown; False when that is the first one."""
-        shown = self._session.before(self._clock.position, "step", 1)
-        earlier = self._look_back.step_before(shown[0][0]) if shown else None
+        shown = self._session.times_before(self._clock.position, "step", 1)
+        earlier = self._look_back.step_before(shown[0]) if shown else None
         if earlier is None:
             return False
         self.go(earlier)

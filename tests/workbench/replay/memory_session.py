@@ -34,6 +34,7 @@ class MemoryInfo:
     end: float
     counts: dict[str, int]
     missing: str = ""
+    repaired: str = ""
 
 
 @dataclass
@@ -75,6 +76,11 @@ class MemorySession:
         last = bisect_right(found, t, key=_time)
         self.reads[topic] += min(count, last)
         return found[max(0, last - count) : last]
+
+    def times_before(self, t: float, topic: str, count: int) -> list[float]:
+        found = self.by_topic.get(topic, [])
+        last = bisect_right(found, t, key=_time)
+        return [at for at, _ in found[max(0, last - count) : last]]
 
     def marks(self) -> list[MemoryMark]:
         marks: list[MemoryMark] = []

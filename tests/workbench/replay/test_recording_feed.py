@@ -128,7 +128,7 @@ def test_an_accept_length_of_long_ago_stays_known() -> None:
     assert told(jumped) == told(played)
     assert "(last 2.33" in str(told(jumped)["lines"])
     marks = [entry.text for entry in jumped.state.timeline if isinstance(entry, Mark)]
-    assert marks == ["the steps before 2000 are in the recording; go back to see them"]
+    assert marks == ["the steps before 3000 are in the recording; go back to see them"]
 
 
 def test_an_idle_day_is_not_read_beat_by_beat() -> None:
