@@ -31,7 +31,12 @@ class StepFailures:
         self._in_a_row = 0
 
     def mismatch(
-        self, number: int, attempt: int, error: PlanMismatch, requests: Sequence[Request], outputs: list[Output | Failed]
+        self,
+        number: int,
+        attempt: int,
+        error: PlanMismatch,
+        requests: Sequence[Request],
+        outputs: list[Output | Failed],
     ) -> None:
         """Plan and reservation disagree, and the reservation is rolled back: the first time the step is planned once
         more, the second time its requests end."""

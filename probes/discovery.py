@@ -47,7 +47,8 @@ class EngineRecord(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     started_at: float
     """Seconds since the epoch."""
-    state: RecordState
+    state: str
+    """A ``RecordState``, or a newer server's word."""
 
     @property
     def is_live(self) -> bool:

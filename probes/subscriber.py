@@ -190,8 +190,9 @@ class Subscriber:
             self._socket.poll(int(remaining * 1000) + 1)
 
     def recall(self, topic: str, count: int) -> list[Event]:
-        """The newest ``count`` events of a topic from before this subscriber came, oldest first, of those that the engine
-        still keeps (some thousands). ``poll`` never returns them, and nothing about gaps changes.
+        """The newest ``count`` events of a topic from before this subscriber came, oldest first.
+
+        Of those that the engine still keeps: some thousands. ``poll`` never returns them, and nothing about gaps changes.
 
         Nothing, once the engine has restarted: everything of its new boot comes by itself.
 
@@ -262,6 +263,8 @@ class Subscriber:
                     self._settled.update(self._topics)
                     self._joined = True
                 return
+            if message.topic not in TOPICS:
+                return  # a newer engine's: subscriptions are prefixes
             event = decode_event(message)
         except WireError as error:
             if message is None:

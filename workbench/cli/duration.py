@@ -33,5 +33,7 @@ class Duration(FloatType):
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if not 0 < seconds <= self._longest:
-            self.fail(f"{text!r} is out of range: more than nothing, at most {duration_text(self._longest)}", param, ctx)
+            self.fail(
+                f"{text!r} is out of range: more than nothing, at most {duration_text(self._longest)}", param, ctx
+            )
         return seconds

@@ -27,7 +27,9 @@ from workbench.exit_codes import ExitCode
 )
 @click.option("--why", default="", help="Reason, kept with the change on the bus.")
 @click.option("--who", default=None, help="Who changes it; default: user/pid.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: old, new, step, knob_epoch, revert_at, back_to.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: old, new, step, knob_epoch, revert_at, back_to."
+)
 @click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(
     words: tuple[str, ...],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -58,6 +59,12 @@ ROLE_CSS = """
 """
 
 
+def mode_role(mode: str) -> str:
+    """The role of a step's mode, in either case; the word of a newer engine is plain text."""
+    role = mode.lower()
+    return role if role in ("spec", "plain", "prefill", "mixed") else "text"
+
+
 def fit_items(items: Iterable[Line], width: int, gap: int = 2) -> list[Word]:
     """The items that fit, whole, in order, ``gap`` cells between them: one that does not fit is left out, not cut."""
     line: list[Word] = []
@@ -107,12 +114,28 @@ class RoleStyles(Widget):
         return style
 
     def strip(self, line: Line, width: int, extra: Style | None = None) -> Strip:
-        """One line, cut or padded to ``width`` cells."""
-        styles = [self.role_style(role) for _, role in line] + [self.role_style("")]
+        """One line, cut or padded to ``width`` cells.
+
+        Neighbours of one role become one segment, and the strip is made once: in a live table this is most of the work.
+        """
+        runs: list[tuple[str, str]] = []
+        size = 0
+        for text, role in line:
+            text = clean(text)
+            size += len(text) if text.isascii() else cell_len(text)
+            if runs and runs[-1][1] == role:
+                runs[-1] = (runs[-1][0] + text, role)
+            else:
+                runs.append((text, role))
+        segments = [Segment(text, self.role_style(role)) for text, role in runs]
+        ground = self.role_style("")
+        if size < width:
+            segments.append(Segment(" " * (width - size), ground))
         if extra is not None:
-            styles = [style + extra for style in styles]
-        segments = [Segment(clean(text), style) for (text, _), style in zip(line, styles, strict=False)]
-        return Strip(segments).adjust_cell_length(width, styles[-1])
+            segments = [Segment(text, style + extra if style else extra) for text, style, _ in segments]
+        if size <= width:
+            return Strip(segments, width)
+        return Strip(segments, size).adjust_cell_length(width, ground)
 
 
 class LinePanel(RoleStyles):
