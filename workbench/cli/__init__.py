@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from workbench.exit_codes import MEANINGS, ExitCode
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # verb -> what --help says about it; the module of the verb has the command under the same name.
 VERBS: dict[str, str] = {
@@ -19,8 +24,15 @@ VERBS: dict[str, str] = {
     "get": "Print the knobs in force.",
     "set": "Change knobs of a running engine.",
     "attach": "Watch and steer an engine on one screen.",
+    "record": "Record an engine's events into a file.",
+    "recordings": "Look at recordings; check, repair, export them.",
+    "replay": "Play a recording on the same screen.",
+    "check": "Hold an engine or a recording to what is expected of it.",
+    "bench": "Load an endpoint over HTTP and measure it, with speculation off, on and auto.",
+    "audit": "Compare a client's own tokens with bus, recording and screen.",
     "models": "List the built-in models; fetch them.",
     "demo": "Start an engine, load it, and compare speculation off, on and auto.",
+    "completion": "Print the script for completion in bash, zsh or fish.",
 }
 
 EPILOG = (
@@ -49,9 +61,15 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
+        if args and args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"no verb {args[0]!r}; the verbs are {', '.join(VERBS)}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Verbs and options; the group of click's own would import every verb for its help."""
+        from workbench.cli.candidates import items
+
+        return items(VERBS.items(), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,12 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (an ``ExitCode``, or what ``serve``'s server exited with)."""
     from workbench.console import CommandError, ReaderLeft, drop_stdout, prepare_streams
 
-    prepare_streams()
     try:
-        _check_words(sys.argv[1:] if argv is None else argv)
-        result = specwb.main(args=argv, prog_name="specwb", standalone_mode=False)
+        prepare_streams()
+        result = _run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
-        return result if isinstance(result, int) else ExitCode.OK
+        return result
     except CommandError as error:
         error.show()
         return error.code
@@ -94,6 +111,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         click.echo(f"specwb: this is a bug in specwb: {type(error).__name__}: {error}", err=True)
         return ExitCode.INTERNAL
+
+
+def _run(words: Sequence[str]) -> int:
+    """What click's own ``main`` does, but for its way with errors: it exits with 1 for a reader that has left."""
+    instruction = os.environ.get("_SPECWB_COMPLETE")
+    if instruction:
+        from workbench.cli.shell_words import answer
+
+        return answer(specwb, instruction)
+    _check_words(words)
+    try:
+        with specwb.make_context("specwb", list(words)) as context:
+            result = specwb.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return result if isinstance(result, int) else ExitCode.OK
 
 
 def _check_words(words: Sequence[str]) -> None:

@@ -144,7 +144,7 @@ def command(
     \b
     Example:
       specwb record demo --for 10m -o load.mcap
-      specwb record demo --topics all --note "threshold 2"
+      specwb record demo --topics all --note night-run
     """
     record = engine_named(name)
     from workbench.recording.channels import DEFAULT_TOPICS

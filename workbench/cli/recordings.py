@@ -73,6 +73,7 @@ def description(recording: Recording) -> dict[str, Any]:
 def description_rows(found: dict[str, Any]) -> list[list[str]]:
     """The same for a person."""
     knobs = found["knobs"] or {}
+    marks = [(found["switches"], "switch"), (found["knob_changes"], "knob change"), (found["alerts"], "alert")]
     state = found["missing"] or "finished"
     if found["repaired"]:
         state = f"repaired; not saved: {found['repaired']}"
@@ -85,11 +86,16 @@ def description_rows(found: dict[str, Any]) -> list[list[str]]:
         ["boots", ", ".join(found["boots"])],
         ["events", ", ".join(f"{topic} {count}" for topic, count in found["counts"].items())],
         ["knobs", " ".join(f"{name}={value}" for name, value in knobs.items())],
-        ["marks", f"{found['switches']} switches, {found['knob_changes']} knob changes, {found['alerts']} alerts"],
-        ["lost", f"{found['lost']} events in {found['gaps']} gaps"],
+        ["marks", ", ".join(_count(*pair) for pair in marks)],
+        ["lost", f"{_count(found['lost'], 'event')} in {_count(found['gaps'], 'gap')}"],
         ["note", found["note"]],
     ]
     return [[name, clean(text)] for name, text in rows if text]
+
+
+def _count(number: int, what: str) -> str:
+    """``1 gap``, ``2 gaps``, ``3 switches``."""
+    return f"{number} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
 
 
 def _clock(t: float) -> str:

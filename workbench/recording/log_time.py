@@ -10,7 +10,7 @@ from __future__ import annotations
 from probes.clock import Clock, SystemClock
 
 JUMP_NS = 5_000_000_000
-"""A new boot's clock that differs by less from the time that passed is believed."""
+"""A new boot's clock that is off from the time that passed by less is believed, unless it goes back."""
 
 
 class LogTime:
@@ -31,7 +31,8 @@ class LogTime:
             self.last = stamped
         elif boot_id != self._boot:
             expected = self.last + round((now - self._last_at) * 1e9)
-            self._offset = expected - stamped if abs(stamped - expected) > JUMP_NS else 0
+            is_off = stamped < self.last or abs(stamped - expected) > JUMP_NS
+            self._offset = expected - stamped if is_off else 0
         self._boot, self._last_at = boot_id, now
         self.last = max(self.last, stamped + self._offset)
         return self.last

@@ -1,0 +1,89 @@
+"""info, verify, repair and export, as they print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.workbench import golden
+from tests.workbench.recording.made_recording import write
+from workbench.cli import main
+from workbench.exit_codes import ExitCode
+
+GOLDEN = Path(__file__).parents[1] / "recording" / "golden"
+
+
+def test_info_for_a_person(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """B99: of the file of schema version 1 that is kept for ever."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.chdir(GOLDEN)
+    assert main(["recordings", "info", "schema-1.mcap"]) == ExitCode.OK
+    golden.check("cli-recordings-info", capsys.readouterr().out)
+    monkeypatch.delenv("TZ")
+    time.tzset()
+
+
+def test_info_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "x.mcap", finish=False)
+    assert main(["recordings", "info", str(path), "--json"]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["finished"] is False
+    assert "recorder was killed" in found["missing"]
+    assert found["knobs"]["threshold"] == 4
+    assert (found["switches"], found["knob_changes"], found["gaps"], found["lost"]) == (2, 1, 1, 4)
+    assert found["counts"]["step"] == 58
+
+
+def test_verify_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "x.mcap", finish=False)
+    assert main(["recordings", "verify", str(path)]) == ExitCode.FALSE
+    out, errors = capsys.readouterr()
+    assert out.startswith("not finished")
+    assert "1 finding" in errors
+    assert main(["recordings", "repair", str(path)]) == ExitCode.OK
+    out, errors = capsys.readouterr()
+    assert out == f"{tmp_path / 'x.repaired.mcap'}\n"
+    assert "not saved: nothing but what had not reached the file" in errors
+    assert main(["recordings", "verify", out.strip()]) == ExitCode.OK
+    out, errors = capsys.readouterr()
+    assert (out, errors) == ("", f"specwb: {tmp_path / 'x.repaired.mcap'} is sound\n")
+    assert main(["recordings", "repair", str(path)]) == ExitCode.USAGE
+    assert "never overwritten" in capsys.readouterr().err
+
+
+def test_many_findings_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.workbench import made_events as made
+
+    path = write(tmp_path / "x.mcap", [made.hello(), *(made.step(number) for number in range(1, 301, 2))])
+    assert main(["recordings", "verify", str(path)]) == ExitCode.FALSE
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 101
+    assert lines[-1] == "… and 49 more"
+
+
+def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(write(tmp_path / "x.mcap"))
+    assert main(["recordings", "export", path, "--topic", "knob"]) == ExitCode.OK
+    out, errors = capsys.readouterr()
+    assert [json.loads(line)["type"] for line in out.splitlines()] == ["knob"]
+    assert "4 events are not in it" in errors
+    target = tmp_path / "x.csv"
+    assert main(["recordings", "export", path, "--format", "csv", "-o", str(target)]) == ExitCode.OK
+    assert len(target.read_text().splitlines()) == 59
+    assert main(["recordings", "export", path, "-o", str(target)]) == ExitCode.USAGE
+    assert "exists" in capsys.readouterr().err
+    for arguments in (["--topic", "stepp"], ["--format", "csv", "--topic", "step", "--topic", "rows"]):
+        assert main(["recordings", "export", path, *arguments]) == ExitCode.USAGE
+
+
+def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.mcap").write_text("nothing of the kind")
+    for verb in ("info", "repair", "export"):
+        assert main(["recordings", verb, str(tmp_path / "x.mcap")]) == ExitCode.USAGE
+        assert "is no recording" in capsys.readouterr().err
+    assert main(["recordings", "verify", str(tmp_path / "x.mcap")]) == ExitCode.FALSE
