@@ -31,6 +31,11 @@ class JobPool(Generic[T]):
         """Of the jobs that are done, in the order of the jobs."""
         return [self._done[index] for index in sorted(self._done)]
 
+    def stop(self) -> None:
+        """Begin no further job; those under way go on."""
+        with self._lock:
+            self._jobs.clear()
+
     def _work(self) -> None:
         while True:
             with self._lock:

@@ -252,7 +252,11 @@ def command(
     if over is not None and last is not None:
         raise click.UsageError("--over (the first part) and --last exclude each other")
     if file is not None and not file.is_file():
-        raise click.UsageError(f"there is no recording {file}; for an engine give its name, as `specwb ls` shows it")
+        part = Path(f"{file}.part")
+        hint = (
+            f"there is {part}, which was not finished" if part.is_file() else "an engine is named as `specwb ls` shows"
+        )
+        raise click.UsageError(f"there is no recording {file}; {hint}")
     if junit is not None:
         require_folder(junit)
 

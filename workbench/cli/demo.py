@@ -11,7 +11,8 @@ from types import FrameType
 import click
 
 from workbench.cli.engine_program import require_engine
-from workbench.console import columns_of, folded, print_json, print_line
+from workbench.cli.full_screen import require_terminal
+from workbench.console import CommandError, columns_of, folded, print_json, print_line
 from workbench.exit_codes import ExitCode
 
 
@@ -30,6 +31,15 @@ def ending_in_order() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def has_screen() -> bool:
+    """Whether a screen can be drawn where the demo runs."""
+    try:
+        require_terminal("demo", "")
+    except CommandError:
+        return False
+    return True
+
+
 def serve_options(model: str | None, draft_model: str | None, dtype: str | None, threads: int | None) -> list[str]:
     """Words for ``specwb serve``: only what was given."""
     given = {"--model": model, "--draft-model": draft_model, "--dtype": dtype, "--threads": threads}
@@ -43,6 +53,7 @@ def serve_options(model: str | None, draft_model: str | None, dtype: str | None,
 @click.option("--threads", type=click.IntRange(min=0), help="Threads of the model's arithmetic; 0 takes all cores.")
 @click.option("--tokens", type=click.IntRange(8, 1024), default=48, show_default=True, help="Tokens an answer.")
 @click.option("--keep", is_flag=True, help="Leave the engine running at the end.")
+@click.option("--no-tui", is_flag=True, help="Lines instead of the screen, on a terminal too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout at the end; the rest goes to stderr.")
 def command(
     model: str | None,
@@ -51,10 +62,14 @@ def command(
     threads: int | None,
     tokens: int,
     keep: bool,
+    no_tui: bool,
     as_json: bool,
 ) -> int:
     """Start an engine of its own, ramp clients up and down through the threshold with speculation off, on and auto,
     and compare: pace, accept length, switches, slots, and whether the outputs are identical.
+
+    On a terminal you watch it on the screen of `attach`, while it is recorded; q ends it at any time, and prints what
+    has been found out. Elsewhere, and with --no-tui or --json, it goes on line by line.
 
     Exit code 1: outputs differ beyond near-ties, or slots were lost.
 
@@ -67,7 +82,6 @@ def command(
         raise click.UsageError("--draft-model none leaves nothing to compare; give a head, or leave it out")
     require_engine()
     from workbench.demo.outcome_table import outcome_lines
-    from workbench.demo.session import demonstrate
 
     out = sys.stderr if as_json else sys.stdout
     columns = columns_of(out)
@@ -76,10 +90,23 @@ def command(
         for line in folded(text, columns):
             click.echo(line, file=out) if as_json else print_line(line)
 
+    options = serve_options(model, draft_model, dtype, threads)
     with ending_in_order():
-        outcome = demonstrate(
-            serve_options(model, draft_model, dtype, threads), tokens, say, keep=keep, columns=columns
-        )
+        if no_tui or as_json or not has_screen():
+            from workbench.demo.session import demonstrate
+
+            outcome = demonstrate(options, tokens, say, keep=keep, columns=columns)
+        else:
+            from workbench.demo.screen_session import demonstrate_on_screen
+
+            found, code = demonstrate_on_screen(options, tokens, say, keep=keep)
+            if code:
+                say("interrupted")
+                return code
+            if found is None:
+                say("ended before anything was found out")
+                return ExitCode.OK
+            outcome = found
     for line in outcome_lines(outcome, columns):
         say(line)
     if as_json:

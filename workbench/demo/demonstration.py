@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 
-from probes.control import Applied, ControlClient
-from probes.discovery import EngineRecord
-from probes.events import AlertEvent, DropEvent, StepEvent
-from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
-from workbench.console import fail
 from probes.ci.client_ramp import ClientRamp, levels_through
 from probes.ci.comparison import Tally, compare
 from probes.ci.job_pool import JobPool
 from probes.ci.near_ties import limit_for, rule_text
 from probes.ci.openai_client import Answer, Transport
+from probes.control import Applied, ControlClient
+from probes.discovery import EngineRecord
+from probes.errors import ProbeError
+from probes.events import AlertEvent, DropEvent, KnobEvent, StepEvent
+from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
+from workbench.console import fail
+from workbench.demo.narrator import Narrator
 from workbench.demo.outcome import ModeOutcome, Outcome
 from workbench.demo.progress_line import HEADER, ProgressLine
 from workbench.demo.prompts import Prompt, load_prompts
@@ -28,12 +31,18 @@ MODES = {
     "on": "speculates in every decode step",
     "auto": "speculates at up to {threshold} decode requests a step",
 }
+WHO = "specwb demo"
+"""Signs the demo's own knob changes."""
 POLL_S = 0.2
 CATCH_UP_S = 30.0
 """Longest wait for the events of steps that have already run."""
 
 OnStep = Callable[[StepEvent, float], None]
 """(step, microseconds it took)"""
+
+
+class Stopped(Exception):
+    """The person has seen enough."""
 
 
 class Demonstration:
@@ -46,17 +55,18 @@ class Demonstration:
         subscriber: Subscriber,
         transport: Transport,
         tokens: int,
-        say: Callable[[str], None],
+        narrator: Narrator,
         check_alive: Callable[[], None],
         columns: int | None = None,
     ) -> None:
         """Nothing is sent yet.
 
         Args:
-            subscriber: to steps, alerts and drops.
+            control: signed with ``WHO``.
+            subscriber: to steps, knob changes, alerts and drops.
             tokens: length of each answer.
-            say: prints a line.
-            check_alive: raises when the engine has ended.
+            narrator: told what goes on.
+            check_alive: called again and again; raises when the engine has ended, or ``Stopped``.
             columns: of the terminal that the lines go to; None where there is none.
         """
         hello = subscriber.hello
@@ -65,7 +75,7 @@ class Demonstration:
         self._control = control
         self._subscriber = subscriber
         self._transport = transport
-        self._say = say
+        self._narrator = narrator
         self._check_alive = check_alive
         self._columns = columns
         self._timer = StepTimer()
@@ -82,61 +92,73 @@ class Demonstration:
 
         Raises:
             CommandError: the engine ended, refused a knob or failed a request.
+            Stopped: by ``check_alive``; the outcome has what was found out until then.
         """
         outcome = self.outcome
         before = outcome.knobs["spec"]
-        self._set_spec("off")
-        self._make_references()
-        for name, meaning in MODES.items():
-            self._say("")
-            self._say(f"spec={name}: {meaning.format(**outcome.knobs)}; clients {_path(outcome.levels)}")
-            self._set_spec(name)
-            outcome.modes.append(self._one_mode(name))
+        try:
+            self._set_spec("off")
+            self._make_references()
+            for name, meaning in MODES.items():
+                clients = _path(outcome.levels)
+                self._narrator.phase(f"spec={name}: {meaning.format(**outcome.knobs)}; clients {clients}")
+                self._set_spec(name)
+                outcome.modes.append(self._one_mode(name))
+        except BaseException:
+            with suppress(ProbeError):  # whatever ended it is the news
+                self._control.set_knobs({"spec": before}, why="the demo is over", timeout=1.0)
+            raise
         self._set_spec(before)
         return outcome
 
     def _set_spec(self, value: str) -> None:
-        reply = self._control.set_knobs({"spec": value}, why="specwb demo")
+        reply = self._control.set_knobs({"spec": value}, why=WHO)
         if not isinstance(reply, Applied):
             fail(ExitCode.REFUSED, f"the engine refused spec={value} ({reply.code}): {reply.message}")
 
     def _make_references(self) -> None:
         """One answer a prompt with speculation off and log probabilities: what all others are compared with."""
-        self._say(f"reference: {len(self._prompts)} prompts × {self.outcome.tokens} tokens with spec=off …")
+        self._narrator.phase(f"reference: {len(self._prompts)} prompts × {self.outcome.tokens} tokens with spec=off")
         tokens, sums = self.outcome.tokens, StepSums()
         pool = JobPool(
             [partial(self._transport.chat, prompt.prompt, tokens, scored=True) for prompt in self._prompts],
             workers=len(self._prompts),
         )
-        progress = ProgressLine(self._say, self._began, self._columns)
-        self._say(HEADER)
+        progress = ProgressLine(self._narrator.progress, self._began, self._columns)
+        self._narrator.progress(HEADER)
 
         def on_step(step: StepEvent, us: float) -> None:
             progress.step(step, us, len(self._prompts) - sums.finished, sums.add(step, us))
 
-        self._watch(lambda: pool.is_running, on_step)
+        try:
+            self._watch(lambda: pool.is_running, on_step)
+        finally:
+            pool.stop()
         self._raise_if_failed(pool.failure)
         self._catch_up(sums, len(self._prompts), on_step)
         self._references = {prompt.id: answer for prompt, answer in zip(self._prompts, pool.results, strict=True)}
-        self._say(f"rule: {rule_text(self.outcome.dtype)}")
+        self._narrator.progress(f"rule: {rule_text(self.outcome.dtype)}")
 
     def _one_mode(self, name: str) -> ModeOutcome:
         tokens = self.outcome.tokens
         ramp = ClientRamp(self._ask, self._prompts, self.outcome.levels)
-        load, progress = StepSums(), ProgressLine(self._say, self._began, self._columns)
-        self._say(HEADER)
+        load, progress = StepSums(), ProgressLine(self._narrator.progress, self._began, self._columns)
+        self._narrator.progress(HEADER)
 
         def on_step(step: StepEvent, us: float) -> None:
             progress.step(step, us, ramp.clients, load.add(step, us))
 
         ramp.start()
-        self._watch(lambda: ramp.is_running, on_step)
+        try:
+            self._watch(lambda: ramp.is_running, on_step)
+        finally:
+            ramp.stop()
         self._raise_if_failed(ramp.failure)
         self._catch_up(load, len(ramp.outputs), on_step)
         compared, checks = self._compare(ramp.outputs)
         mode = ModeOutcome(name, load, compared, checks)
         same = "identical" if compared.identical else f"NOT IDENTICAL ({len(compared.faults)} differ)"
-        self._say(
+        self._narrator.note(
             f"spec={name}: {len(ramp.outputs)} requests × {tokens} tokens, outputs {same}, near-ties excused: "
             f"{compared.excused}, switches: {load.switches}, slots lost: {mode.slots_lost}"
         )
@@ -164,7 +186,10 @@ class Demonstration:
         def on_step(step: StepEvent, us: float) -> None:
             checks.add(step, us)
 
-        self._watch(lambda: pool.is_running, on_step)
+        try:
+            self._watch(lambda: pool.is_running, on_step)
+        finally:
+            pool.stop()
         self._raise_if_failed(pool.failure)
         self._catch_up(checks, len(asked), on_step)
         tally = Tally(
@@ -174,7 +199,7 @@ class Demonstration:
         )
         for text, same in groupby(sorted(difference.text for difference in tally.differences)):
             times = len(list(same))
-            self._say(f"difference: {text}" + (f" (×{times})" if times > 1 else ""))
+            self._narrator.note(f"difference: {text}" + (f" (×{times})" if times > 1 else ""))
         return tally, checks
 
     # -- watching ---------------------------------------------------------------------------------------------------
@@ -189,6 +214,7 @@ class Demonstration:
         """Take events until all of the load's requests are seen to have ended, unless events were lost."""
         deadline = time.monotonic() + CATCH_UP_S
         while sums.finished < requests and time.monotonic() < deadline:
+            self._check_alive()
             if not self._take(POLL_S, on_step) and self.outcome.events_lost:
                 return
 
@@ -206,17 +232,20 @@ class Demonstration:
         match item:
             case Gap(recovered=False) | DropEvent():
                 self.outcome.events_lost += item.count
-                self._say(f"{item.count} {item.topic} events were lost on the bus")
+                self._narrator.note(f"{item.count} {item.topic} events were lost on the bus")
             case Malformed():
                 self.outcome.events_lost += 1
-                self._say(f"an event could not be read: {item.reason}")
+                self._narrator.note(f"an event could not be read: {item.reason}")
             case Restart():
                 fail(
                     ExitCode.UNREACHABLE,
                     "the engine process died and was restarted; figures of two lives do not add up",
                 )
+            case KnobEvent() if item.who != WHO:
+                changed = ", ".join(f"{knob}={value}" for knob, value in item.new.items())
+                self.outcome.disturbances.append(f"{item.who or 'somebody'} set {changed} at step {item.step}")
             case AlertEvent():
-                self._say(f"alert {item.level.upper()} [{item.code}] {item.message}")
+                self._narrator.note(f"alert {item.level.upper()} [{item.code}] {item.message}")
                 if item.level == "error":
                     self.outcome.errors.append(f"[{item.code}] {item.message}")
             case _:

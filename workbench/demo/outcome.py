@@ -57,6 +57,10 @@ class Outcome:
     """Events that neither came nor could be fetched again: the sums then are too low."""
     errors: list[str] = field(default_factory=list)
     """Error alerts that the engine published."""
+    disturbances: list[str] = field(default_factory=list)
+    """Knobs that somebody else turned meanwhile: what was measured is then not what the table says."""
+    missing: list[str] = field(default_factory=list)
+    """Settings that an early end left out."""
 
     @property
     def dtype(self) -> str:
@@ -68,7 +72,8 @@ class Outcome:
 
     @property
     def is_well(self) -> bool:
-        return bool(self.modes) and all(mode.is_well for mode in self.modes) and not self.errors
+        """Nothing was found wrong; an early end by the person is no fault of the engine."""
+        return bool(self.modes or self.missing) and all(mode.is_well for mode in self.modes) and not self.errors
 
     @property
     def exit_code(self) -> ExitCode:
@@ -106,6 +111,7 @@ class Outcome:
             "slots_lost": sum(mode.slots_lost for mode in self.modes),
             "events_lost": self.events_lost,
             "errors": self.errors,
+            "disturbances": self.disturbances,
             "step_time_spread": round(self.spread, 2),
             "pays_up_to": self.verdict.pays_up_to,
             "on_over_off": {str(requests): round(ratio, 3) for requests, ratio in self.verdict.ratios.items()},

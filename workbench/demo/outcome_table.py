@@ -24,7 +24,10 @@ def outcome_lines(outcome: Outcome, width: int | None = None) -> list[str]:
     with console.capture() as captured:
         console.print(_table(outcome))
     table = [line.rstrip() for line in captured.get().splitlines()]
-    return ["", *table, "", *_reading(outcome)]
+    early = (
+        [f"ended early: nothing was found out about spec={', spec='.join(outcome.missing)}"] if outcome.missing else []
+    )
+    return ["", *table, "", *early, *_reading(outcome)] if outcome.modes else ["", *early]
 
 
 def _table(outcome: Outcome) -> Table:
@@ -75,6 +78,7 @@ def _reading(outcome: Outcome) -> list[str]:
     if outcome.events_lost:
         lines.append(f"events lost on the bus: {outcome.events_lost}; the sums above are too low by them")
     lines += [f"the engine reported an error: {error}" for error in outcome.errors]
+    lines += [f"DISTURBED: {what}; the figures are not those of the settings" for what in outcome.disturbances]
     if any(mode.load.simulated for mode in outcome.modes):
         lines.append("SIMULATED: acceptance or weights are not real")
     if outcome.spread > NOISY:
@@ -84,5 +88,6 @@ def _reading(outcome: Outcome) -> list[str]:
         )
     else:
         lines.append(f"one run on {os.cpu_count()} CPUs; steps that should take alike differ by {outcome.spread:.1f}x")
-    lines.append(f"verdict: {outcome.verdict.text}")
+    if not outcome.missing:
+        lines.append(f"verdict: {outcome.verdict.text}")
     return lines

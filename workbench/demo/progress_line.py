@@ -1,4 +1,4 @@
-"""The steps' summary as it goes: a line a second, and one whenever the engine switches."""
+"""The steps' summary as it goes: a line a second, and one whenever the engine switches. A reason is said once."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class ProgressLine:
         self._began = began
         self._columns = columns
         self._said_at = 0.0
+        self._why = ""
         self._window: deque[tuple[StepEvent, float]] = deque()
 
     def step(self, step: StepEvent, us: float, clients: int, switched: bool) -> None:
@@ -52,7 +53,9 @@ class ProgressLine:
         accept = f"{1 + sum(entry.correct_drafts for entry in steps) / verified:.2f}" if verified else "n/a"
         pace = f"{sum(entry.emitted for entry in steps) / us * 1e6:.1f}" if us else "-"
         mode = ("→ " if switched else "  ") + step.mode.upper()
+        # The eye looks for what changes: a reason that goes on holding is not said again.
+        why, self._why = self._why, reason_text(step)
         return (
             f"{now - self._began:5.1f}s  {clients:>7}  {mode:<8}  {step.requests:>4}  {widths_text(step):<8}  "
-            f"{accept:>6}  {pace:>6}  {step.queue:>5}  {reason_text(step)}"
-        )
+            f"{accept:>6}  {pace:>6}  {step.queue:>5}  {'' if why == self._why else self._why}"
+        ).rstrip()

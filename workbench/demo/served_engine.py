@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from probes.ci.openai_client import OpenAiClient, RequestFailed
 from probes.discovery import EngineRecord, list_records
 from workbench.console import fail
-from probes.ci.openai_client import OpenAiClient, RequestFailed
 from workbench.exit_codes import ExitCode
 
 START_S = 600.0

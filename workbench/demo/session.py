@@ -1,4 +1,4 @@
-"""One demo from the start of its engine to the end of it."""
+"""One demo from the start of its engine to the end of it: on a screen, or line by line."""
 
 from __future__ import annotations
 
@@ -8,60 +8,80 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from probes.ci.openai_client import OpenAiClient, RequestFailed
 from probes.control import ControlClient
+from probes.discovery import EngineRecord
 from probes.errors import ProbeError
 from probes.events import HelloEvent
 from probes.subscriber import Subscriber
 from workbench.console import CommandError, fail
 from workbench.console import say as narrate
-from workbench.demo.demonstration import Demonstration
-from probes.ci.openai_client import OpenAiClient, RequestFailed
+from workbench.demo.demonstration import WHO, Demonstration
+from workbench.demo.narrator import LineNarrator, Narrator
 from workbench.demo.outcome import Outcome
 from workbench.demo.served_engine import ServedEngine
 from workbench.exit_codes import ExitCode
 
-TOPICS = ("step", "alert", "drop")
+TOPICS = ("step", "knob", "alert", "drop")
 CONTROL_S = 30.0
 """Longest wait for the engine to answer a control request: it answers between steps."""
 
+Say = Callable[[str], None]
+
 
 def demonstrate(
-    serve_options: Sequence[str],
-    tokens: int,
-    say: Callable[[str], None],
-    *,
-    keep: bool = False,
-    columns: int | None = None,
+    serve_options: Sequence[str], tokens: int, say: Say, *, keep: bool = False, columns: int | None = None
 ) -> Outcome:
-    """Start an engine under a name of its own, run the demonstration on it, end it (unless ``keep``).
+    """Start an engine under a name of its own, run the demonstration on it line by line, end it (unless ``keep``).
 
     Raises:
         CommandError: the engine could not start, could not go on, or does not answer; with its last lines.
     """
-    name = f"demo-{os.getpid()}"
-    with ServedEngine(name, serve_options, keep=keep) as engine, last_words(engine):
+    with ready_engine(serve_options, say, keep=keep) as (engine, record):
+        if sys.stdout.isatty():
+            say(f"to watch it on a screen: specwb attach {engine.name}   (in another terminal)")
+        check_alive = partial(engine.check_alive, ExitCode.UNREACHABLE)
+        with demonstration_on(record, tokens, LineNarrator(say), check_alive, columns) as demonstration:
+            return demonstration.run()
+
+
+@contextmanager
+def ready_engine(
+    serve_options: Sequence[str], say: Say, *, keep: bool = False
+) -> Iterator[tuple[ServedEngine, EngineRecord]]:
+    """An engine of the demo's own that serves, and has been introduced; ended afterwards, unless ``keep``.
+
+    Raises:
+        CommandError: whatever went wrong until its end, with its last lines.
+    """
+    with ServedEngine(f"demo-{os.getpid()}", serve_options, keep=keep) as engine, last_words(engine):
         say(f"starting an engine of its own: {engine.command}")
         record = engine.wait_ready(say)
         assert record.http_url is not None
-        client = OpenAiClient(record.http_url)
-        for warning in client.health().get("warnings", []):
+        for warning in OpenAiClient(record.http_url).health().get("warnings", []):
             say(f"warning: {warning}")
-        with (
-            ControlClient(record, timeout=CONTROL_S, who="specwb demo") as control,
-            Subscriber(record, TOPICS, who="specwb demo", timeout=CONTROL_S) as subscriber,
-        ):
-            say(describe(subscriber.hello))
-            if sys.stdout.isatty():
-                say(f"to watch it on a screen: specwb attach {name}   (in another terminal)")
-            check_alive = partial(engine.check_alive, ExitCode.UNREACHABLE)
-            demonstration = Demonstration(record, control, subscriber, client, tokens, say, check_alive, columns)
-            outcome = demonstration.run()
+        with ControlClient(record, timeout=CONTROL_S, who=WHO) as control:
+            say(describe(control.hello()))
+        yield engine, record
         if keep:
             say(
-                f"the engine goes on at {record.http_url}/v1; watch it: specwb attach {name}; "
+                f"the engine goes on at {record.http_url}/v1; watch it: specwb attach {engine.name}; "
                 f"end it: kill {engine.process.pid}; its log: {engine.log}"
             )
-    return outcome
+
+
+@contextmanager
+def demonstration_on(
+    record: EngineRecord, tokens: int, narrator: Narrator, check_alive: Callable[[], None], columns: int | None = None
+) -> Iterator[Demonstration]:
+    """A demonstration with connections of its own; to be entered in the thread that runs it."""
+    assert record.http_url is not None
+    with (
+        ControlClient(record, timeout=CONTROL_S, who=WHO) as control,
+        Subscriber(record, TOPICS, who=WHO, timeout=CONTROL_S) as subscriber,
+    ):
+        client = OpenAiClient(record.http_url)
+        yield Demonstration(record, control, subscriber, client, tokens, narrator, check_alive, columns)
 
 
 @contextmanager

@@ -6,11 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
+from probes.checks import SwitchCounter
 from probes.events import StepEvent
 from workbench.step_words import slots_agree
-
-UNDECIDED = ("prefill", "near_end")
-"""Reasons of steps that say nothing about the policy: no decode at all, or nothing left worth drafting for."""
 
 FEWEST_STEPS = 5
 """A pace over fewer steps is not shown."""
@@ -72,8 +70,6 @@ class StepSums:
     finished: int = 0
     verified: int = 0
     correct: int = 0
-    switches: int = 0
-    """Changes between speculating and plain decode steps."""
     miscounted: list[int] = field(default_factory=list)
     """Steps whose three slot counts differ."""
     in_use: int = 0
@@ -83,7 +79,7 @@ class StepSums:
     """Over all steps, prefill included."""
     by_requests: defaultdict[int, Pace] = field(default_factory=lambda: defaultdict(Pace))
     """Decode requests in the step -> pace of such steps, those with prompt tokens left out."""
-    _speculating: bool | None = None
+    _switches: SwitchCounter = field(default_factory=SwitchCounter)
 
     def add(self, step: StepEvent, us: float) -> bool:
         """Count a step that took ``us`` microseconds; True when it decided otherwise than the decode step before."""
@@ -98,12 +94,12 @@ class StepSums:
         self.pace.add(step.emitted, us)
         if step.requests and not step.prefill_tokens:
             self.by_requests[step.requests].add(step.emitted, us)
-        if not step.requests or step.reason in UNDECIDED:
-            return False
-        before, self._speculating = self._speculating, step.mode == "spec"
-        switched = before is not None and before != self._speculating
-        self.switches += switched
-        return switched
+        return self._switches.see(step)
+
+    @property
+    def switches(self) -> int:
+        """Changes between speculating and plain decode steps."""
+        return self._switches.count
 
     @property
     def accept_length(self) -> float | None:

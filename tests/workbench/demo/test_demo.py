@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
+from probes.ci.openai_client import Answer, OpenAiClient
 from probes.control import ControlClient
 from probes.discovery import EngineRecord, list_records
 from probes.subscriber import Subscriber
 from workbench.cli.demo import serve_options
-from workbench.demo.demonstration import Demonstration
-from probes.ci.openai_client import Answer, OpenAiClient
+from workbench.demo.demonstration import WHO, Demonstration
+from workbench.demo.narrator import LineNarrator
 from workbench.demo.outcome_table import outcome_lines
 from workbench.demo.served_engine import ServedEngine
+from workbench.demo.session import TOPICS
 from workbench.exit_codes import ExitCode
 
 ROOT = Path(__file__).parents[3]
@@ -153,9 +155,11 @@ class Falsified:
 def demonstrated(record: EngineRecord, gap: float, said: list[str]) -> tuple[Demonstration, Falsified]:
     """A demonstration whose answers with spec=on have a wrong third token, where the reference's gap is ``gap``."""
     assert record.http_url is not None
-    with ControlClient(record) as control, Subscriber(record, ("step", "alert", "drop")) as subscriber:
+    with ControlClient(record, who=WHO) as control, Subscriber(record, TOPICS) as subscriber:
         falsified = Falsified(OpenAiClient(record.http_url), lambda: control.state().knobs["spec"] == "on", gap)
-        demonstration = Demonstration(record, control, subscriber, falsified, FEW, said.append, lambda: None)
+        demonstration = Demonstration(
+            record, control, subscriber, falsified, FEW, LineNarrator(said.append), lambda: None
+        )
         demonstration.run()
         assert control.state().knobs["spec"] == "auto", "the knob is back where it was"
     return demonstration, falsified
