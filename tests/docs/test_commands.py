@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import re
 import shlex
@@ -12,6 +14,7 @@ import pytest
 from engine.measure.__main__ import make_parser
 from engine.server.fields import Fields
 from engine.server.openai_protocol import parse_chat
+from probes.ci.program import make_parser as make_probe_parser
 from probes.knobs import Knobs, apply_changes
 from tests.docs.pages import PAGES, ROOT, blocks, commands
 from workbench.cli import VERBS, specwb
@@ -67,9 +70,19 @@ def test_make_line_names_targets_and_variables(line: str) -> None:
         assert name in (variables if is_variable else targets)
 
 
+def probe_parser(program: str) -> argparse.ArgumentParser:
+    """The arguments of a scripted probe."""
+    parser = make_probe_parser(program, "", 8)
+    importlib.import_module(program).add_options(parser)
+    return parser
+
+
 @pytest.mark.parametrize("line", lines_of("python"))
 def test_measuring_line_parses_and_names_a_file_that_is_there(line: str) -> None:
     program, *words = shlex.split(line)[2:]
+    if program.startswith("probes.ci."):
+        probe_parser(program).parse_args(words)
+        return
     assert program == "engine.measure"
     options = make_parser().parse_args(words)
     assert (ROOT / getattr(options, "prompts", "README.md")).is_file()
