@@ -11,6 +11,9 @@ from workbench.console import fail, say
 from workbench.exit_codes import ExitCode
 from workbench.step_words import changes_text
 
+RESTORE_S = 10.0
+"""Longest wait for the engine when the knobs are given back; an engine that is gone is not waited for any longer."""
+
 
 class BorrowedKnobs:
     """Compare-and-set all the way: a change that somebody else made meanwhile is found, and left as it is."""
@@ -57,7 +60,7 @@ class BorrowedKnobs:
             return
         expect = {name: self._now[name] for name in back}
         try:
-            reply = self._control.set_knobs(back, expect=expect, why=f"{self._why}: done")
+            reply = self._control.set_knobs(back, expect=expect, why=f"{self._why}: done", timeout=RESTORE_S)
         except ProbeError as error:
             say(f"{_text(back)} could not be set back, it may still be {_text(expect)}: {error}")
             return

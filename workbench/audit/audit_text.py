@@ -77,8 +77,8 @@ def audit_lines(audited: Audited, columns: int | None = None) -> list[str]:
     if findings.left:
         delivered, emitted = sum(left.delivered for left in findings.left), sum(left.emitted for left in findings.left)
         told.append(
-            f"note: {len(findings.left)} clients left in mid answer with {delivered} tokens; {emitted - delivered} more "
-            f"were emitted until the engine heard of it"
+            f"note: {len(findings.left)} clients left in mid answer with {delivered} tokens; {emitted - delivered} "
+            f"more were emitted until the engine heard of it"
         )
     told += [f"note: {note}" for note in findings.notes]
     for difference in findings.differences[:SHOWN]:

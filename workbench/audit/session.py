@@ -94,6 +94,7 @@ class AuditSession:
             ProbeError: the engine does not answer.
         """
         with ExitStack() as stack:
+            stack.callback(self._endpoint.close)
             path = self._recording
             if path is None:
                 path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="specwb-audit-"))) / "audit.mcap"

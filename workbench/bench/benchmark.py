@@ -112,6 +112,7 @@ class Benchmark:
                 await self._find_model()
             await self._session.run()
         finally:
+            self._endpoint.close()
             for number in signals:
                 loop.remove_signal_handler(number)
 

@@ -13,6 +13,8 @@ from workbench.bench.answer import Answer
 PAUSE_S = 0.1
 """A client whose request failed waits this long, or as long as the server asks, before its next one."""
 LONGEST_PAUSE_S = 1.0
+FAILURES_IN_A_ROW = 20
+"""So many failures without an answer between them, or five a client, end the run: nobody is there any more."""
 
 Send = Callable[[int], Awaitable[Answer]]
 """Request number -> its answer; never raises for a failed request."""
@@ -47,6 +49,13 @@ class Load:
     answers: list[Answer] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
+    patience: int = FAILURES_IN_A_ROW
+    _failed_in_a_row: int = 0
+
+    @property
+    def gave_up(self) -> bool:
+        """Too many requests in a row have failed; no more are sent."""
+        return self._failed_in_a_row >= self.patience
 
     async def one(self, index: int) -> Answer:
         """Send a request and keep its answer."""
@@ -57,10 +66,12 @@ class Load:
         finally:
             self.in_flight -= 1
         self.answers.append(answer)
+        self._failed_in_a_row = 0 if answer.error is None else self._failed_in_a_row + 1
         return answer
 
     async def closed(self, clients: int, budget: Budget) -> None:
         """``clients`` at a time, each with its next request when it has the answer to its last."""
+        self.patience = max(FAILURES_IN_A_ROW, 5 * clients)
         async with asyncio.TaskGroup() as group:
             for _ in range(clients):
                 group.create_task(self._client(budget))
@@ -73,12 +84,12 @@ class Load:
             while True:
                 due += rng.expovariate(rate)
                 await asyncio.sleep(due - time.monotonic())
-                if (index := budget.take()) is None:
+                if self.gave_up or (index := budget.take()) is None:
                     return
                 group.create_task(self.one(index))
 
     async def _client(self, budget: Budget) -> None:
-        while (index := budget.take()) is not None:
+        while not self.gave_up and (index := budget.take()) is not None:
             answer = await self.one(index)
             if answer.error is not None:
                 await asyncio.sleep(min(LONGEST_PAUSE_S, max(PAUSE_S, answer.error.retry_after)))

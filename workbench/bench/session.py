@@ -112,8 +112,6 @@ class Session:
             self._end_early(error.message, error.code)
         except ProbeError as error:
             self._end_early(str(error), ExitCode.UNREACHABLE)
-        finally:
-            self._endpoint.close()
 
     def _end_early(self, why: str, code: ExitCode) -> None:
         if not self.outcome.runs:
@@ -175,16 +173,20 @@ class Session:
             duration=(ended if is_whole else time.monotonic()) - began,
             answers=load.answers,
             most_in_flight=load.most_in_flight,
-            is_partial=not is_whole,
+            is_partial=not is_whole or load.gave_up,
             client_cpu_s=time.process_time() - cpu,
         )
         self.outcome.runs.append((setting, run))
-        self._count_steps(run)
+        if not load.gave_up:  # else the engine is not asked either: it would be waited for in vain
+            self._count_steps(run)
         self._say(self._told(setting, run))
         if self._keep is not None:
             self._keep(self.outcome)
-        if run.answers and not run.completed and not self.outcome.stopped_by:
-            fail(ExitCode.FALSE, f"no request of this run was answered: {run.answers[-1].error}")
+        if load.gave_up or (run.answers and not run.completed and not self.outcome.stopped_by):
+            many = f"{load.patience} requests in a row failed" if load.gave_up else "no request was answered"
+            last = run.answers[-1].error
+            code = ExitCode.UNREACHABLE if last is not None and last.status is None else ExitCode.FALSE
+            fail(code, f"{many}, the last: {last}")
 
     def _count_steps(self, run: Run) -> None:
         if self._watch is None:
