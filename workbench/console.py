@@ -78,7 +78,7 @@ def folded(text: str, columns: int | None, indent: int = 2) -> list[str]:
 
 
 class ReaderLeft(Exception):
-    """The reader of our stdout has closed it. Its own class, because click answers a BrokenPipeError by itself."""
+    """The reader of our stdout has closed it. Its own class, so that nobody on the way takes it for another OSError."""
 
 
 def print_line(text: str) -> None:

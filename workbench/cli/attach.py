@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named
 from workbench.console import fail
 from workbench.exit_codes import ExitCode
@@ -27,7 +28,7 @@ def require_terminal(name: str | None) -> None:
 
 
 @click.command("attach")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=engines)
 def command(name: str | None) -> int:
     """Watch and steer an engine on one screen: every step, why it ran as it did, and speculation on a key.
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
+from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.console import columns_of, fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
 
 
 @click.command("audit")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=engines)
 @click.option("--requests", type=click.IntRange(8, 1000), default=40, show_default=True, help="Requests to send.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of their mix, and of the switches.")
 @click.option("--recording", type=click.Path(path_type=Path), help="Keep the recording that is made meanwhile.")

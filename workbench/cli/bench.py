@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
 from workbench.cli.number_list import NumberList
@@ -35,7 +36,7 @@ class ModeList(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command("bench")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=engines)
 @click.option("--url", metavar="URL", help="Any OpenAI-compatible endpoint instead of NAME: http://host:port/v1.")
 @click.option(
     "--clients", type=NumberList(int, 4096, "1,4,16,48"), metavar="N,…", help="Closed loop.  [default: 1,4,16,48]"

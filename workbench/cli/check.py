@@ -26,6 +26,7 @@ from probes.checks import (
     read_all,
     watch,
 )
+from workbench.cli.candidates import engines_or_recordings
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
 from workbench.console import CommandError, fail, print_json, print_table, say
@@ -211,7 +212,7 @@ def is_recording(target: str) -> bool:
 
 
 @click.command("check")
-@click.argument("target", metavar="[NAME|FILE]", required=False)
+@click.argument("target", metavar="[NAME|FILE]", required=False, shell_complete=engines_or_recordings)
 @click.option("--expect", "-e", "words", multiple=True, metavar="'NAME OP NUMBER'", help="Repeatable; all must hold.")
 @click.option("--over", type=Duration(), help="How long to watch; of a recording, its first part.  [default: 10s]")
 @click.option("--last", type=Duration(), help="Of a recording, its last part.")

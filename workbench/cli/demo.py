@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from workbench.cli.candidates import drafts, models
 from workbench.cli.engine_program import require_engine
 from workbench.cli.full_screen import require_terminal
 from workbench.console import CommandError, columns_of, folded, print_json, print_line
@@ -47,8 +48,14 @@ def serve_options(model: str | None, draft_model: str | None, dtype: str | None,
 
 
 @click.command("demo")
-@click.option("--model", help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]")
-@click.option("--draft-model", help="An EAGLE-3 head: directory, built-in name or auto.  [default: auto]")
+@click.option(
+    "--model",
+    shell_complete=models,
+    help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]",
+)
+@click.option(
+    "--draft-model", shell_complete=drafts, help="An EAGLE-3 head: directory, built-in name or auto.  [default: auto]"
+)
 @click.option("--dtype", type=click.Choice(["auto", "bfloat16", "float16", "float32", "float64"]), help="Precision.")
 @click.option("--threads", type=click.IntRange(min=0), help="Threads of the model's arithmetic; 0 takes all cores.")
 @click.option("--tokens", type=click.IntRange(8, 1024), default=48, show_default=True, help="Tokens an answer.")

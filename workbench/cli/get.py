@@ -9,6 +9,7 @@ from probes.control import ControlClient, State
 from probes.discovery import list_records
 from probes.duration import duration_text
 from probes.knobs import KNOBS
+from workbench.cli.candidates import name_or_knob
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.seconds import Seconds
 from workbench.console import fail, print_json, print_line, print_table
@@ -34,7 +35,7 @@ def split_arguments(words: tuple[str, ...]) -> tuple[str | None, str | None]:
 
 
 @click.command("get")
-@click.argument("words", nargs=-1, metavar="[NAME] [KNOB]")
+@click.argument("words", nargs=-1, metavar="[NAME] [KNOB]", shell_complete=name_or_knob)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: all knobs with the step, or the one knob.")
 @click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from workbench.cli.candidates import fetchable
 from workbench.cli.engine_program import run_engine_program
 
 
@@ -23,7 +24,7 @@ def command(context: click.Context, as_json: bool) -> None:
 
 
 @command.command("fetch")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=fetchable)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name, path, fetched_now.")
 def fetch(name: str | None, as_json: bool) -> None:
     """Download a built-in model and check its sha256; does nothing where it is there already.

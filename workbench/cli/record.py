@@ -17,6 +17,7 @@ import click
 from probes.discovery import EngineRecord
 from probes.events import TOPICS
 from workbench.cell_text import fit
+from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named
 from workbench.cli.duration import Duration
 from workbench.console import columns_of, fail, print_line, say
@@ -124,7 +125,7 @@ def wait(recorder: Recorder, record: EngineRecord, seconds: float | None, stop: 
 
 
 @click.command("record")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=engines)
 @click.option("-o", "--output", help="File, or folder.  [default: NAME-DATE-TIME.mcap here]")
 @click.option("--for", "seconds", type=Duration(LONGEST_S), help="End after so long, as 90s or 10m.")
 @click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cell_text import clean
+from workbench.cli.candidates import recordings
 from workbench.console import fail, print_json, print_line, print_table, say
 from workbench.exit_codes import ExitCode
 
@@ -114,7 +115,7 @@ def command() -> None:
 
 
 @command.command("info")
-@click.argument("file")
+@click.argument("file", shell_complete=recordings)
 @click.option("--json", "as_json", is_flag=True, help="One object.")
 def info(file: str, as_json: bool) -> None:
     """Say what a recording holds: engine, time, events, marks, losses, and whether it was finished."""
@@ -127,7 +128,7 @@ def info(file: str, as_json: bool) -> None:
 
 
 @command.command("verify")
-@click.argument("file")
+@click.argument("file", shell_complete=recordings)
 def verify(file: str) -> int:
     """Check every byte: checksums, messages, and whether all numbers are there or recorded as missing.
 
@@ -150,7 +151,7 @@ def verify(file: str) -> int:
 
 
 @command.command("repair")
-@click.argument("file")
+@click.argument("file", shell_complete=recordings)
 @click.option("-o", "--output", help="The new file.  [default: FILE's name with .repaired.mcap]")
 def repair(file: str, output: str | None) -> int:
     """Make a whole recording of a cut or damaged one, as a new file. FILE stays as it is.
@@ -173,7 +174,7 @@ def repair(file: str, output: str | None) -> int:
 
 
 @command.command("export")
-@click.argument("file")
+@click.argument("file", shell_complete=recordings)
 @click.option("--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
 @click.option("--topic", "topics", multiple=True, help="Only this. Repeatable for jsonl; csv has one, else step.")
 @click.option("-o", "--output", default="-", help="A new file, or - for stdout.  [default: -]")

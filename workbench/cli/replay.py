@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from workbench.cli.candidates import recordings
 from workbench.cli.full_screen import require_terminal
 from workbench.console import fail, say
 from workbench.exit_codes import ExitCode
@@ -73,7 +74,7 @@ def picture_path(value: str | None) -> Path | None:
 
 
 @click.command("replay")
-@click.argument("file")
+@click.argument("file", shell_complete=recordings)
 @click.option("--at", help="Begin there: 12s, 1m30s, 50%, HH:MM:SS, step:1234, switch:2, bookmark:NAME, start, end.")
 @click.option("--speed", type=Speed(), default=1.0, help="Seconds of the recording in a second: 0.1 to 64, or max.")
 @click.option("--paused", is_flag=True, help="Stand still until p is pressed.")

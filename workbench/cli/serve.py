@@ -10,6 +10,7 @@ import msgspec
 
 from probes.knobs import KNOBS, DraftSync, KnobError, Knobs, SpecMode, apply_changes
 from workbench.cli.assignments import KNOB_HELP, parse
+from workbench.cli.candidates import changes, drafts, models
 from workbench.cli.engine_program import require_engine, run_engine_program
 
 SERVER_FIELDS = frozenset({"name", "host", "port"})
@@ -57,12 +58,20 @@ def at_least(least: int) -> click.IntRange:
 
 
 @click.command("serve", epilog=KNOB_HELP)
-@click.argument("words", nargs=-1, metavar="[KNOB=VALUE]...")
+@click.argument("words", nargs=-1, metavar="[KNOB=VALUE]...", shell_complete=changes)
 @click.option("--name", help="Name on this machine, for ls, attach and the others.  [default: default]")
 @click.option("--host", help="Address to serve HTTP on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes a free one; ls says which.  [default: 8000]")
-@click.option("--model", help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]")
-@click.option("--draft-model", help="An EAGLE-3 head: directory, built-in name, auto or none.  [default: auto]")
+@click.option(
+    "--model",
+    shell_complete=models,
+    help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]",
+)
+@click.option(
+    "--draft-model",
+    shell_complete=drafts,
+    help="An EAGLE-3 head: directory, built-in name, auto or none.  [default: auto]",
+)
 @click.option("--dtype", type=click.Choice(["auto", "bfloat16", "float16", "float32", "float64"]), help="Precision.")
 @click.option("--device", help="Where the model runs.  [default: cpu]")
 @click.option("--threads", type=at_least(0), help="Threads of the model's arithmetic; 0 takes all cores.")

@@ -8,6 +8,7 @@ from probes.control import Applied, ControlClient, Refused
 from probes.duration import duration_text
 from probes.reverts import LONGEST_S
 from workbench.cli.assignments import KNOB_HELP, parse, split_words
+from workbench.cli.candidates import changes, name_or_changes
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
 from workbench.cli.seconds import Seconds
@@ -16,8 +17,14 @@ from workbench.exit_codes import ExitCode
 
 
 @click.command("set", epilog=KNOB_HELP)
-@click.argument("words", nargs=-1, required=True, metavar="[NAME] KNOB=VALUE...")
-@click.option("--expect", multiple=True, metavar="KNOB=VALUE", help="Change only if this is in force. Repeatable.")
+@click.argument("words", nargs=-1, required=True, metavar="[NAME] KNOB=VALUE...", shell_complete=name_or_changes)
+@click.option(
+    "--expect",
+    multiple=True,
+    metavar="KNOB=VALUE",
+    shell_complete=changes,
+    help="Change only if this is in force. Repeatable.",
+)
 @click.option(
     "--for",
     "after",

@@ -21,6 +21,7 @@ from probes.events import (
 )
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
 from workbench.cell_text import clean
+from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
@@ -160,7 +161,7 @@ def follow(record: EngineRecord, topics: tuple[str, ...], tail: Tail, timeout: f
 
 
 @click.command("tail")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=engines)
 @click.option("--topic", "topics", multiple=True, type=click.Choice(list(TOPICS)), help="Only these. Repeatable.")
 @click.option("--steps", type=click.IntRange(min=1), help="End after so many steps.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="End with code 5 when nothing comes for so many seconds.")

@@ -9,6 +9,7 @@ import click
 
 from probes.control import ControlClient
 from probes.events import HelloEvent
+from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.seconds import Seconds
 from workbench.console import columns_of, folded, print_json, print_line, print_table
@@ -38,7 +39,7 @@ def facts(fields: dict[str, Any] | None) -> str:
 
 
 @click.command("which")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=engines)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--timeout", type=Seconds(), default=5.0, show_default=True, help="Seconds to wait for the engine.")
 def command(name: str | None, as_json: bool, timeout: float) -> None:

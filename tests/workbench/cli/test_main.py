@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -29,13 +30,13 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_of_each_verb_has_an_example_that_parses(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     text = capsys.readouterr().out
-    examples = [line.split() for line in text.splitlines() if line.strip().startswith(f"specwb {verb}")]
+    examples = [shlex.split(line) for line in text.splitlines() if line.strip().startswith(f"specwb {verb}")]
     assert examples, text
     assert isinstance(specwb, Group)
     command = specwb.get_command(Context(specwb), verb)
     assert command is not None
     for words in examples:
-        arguments = [word.strip('"') for word in words[2:]]
+        arguments = words[2:]
         arguments = arguments[: arguments.index("|")] if "|" in arguments else arguments
         command.make_context(verb, arguments)
 

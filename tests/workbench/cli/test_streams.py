@@ -64,6 +64,32 @@ def test_models_for_a_reader_that_has_left() -> None:
     assert (result.returncode, result.stderr) == (ExitCode.BROKEN_PIPE, "")
 
 
+@pytest.mark.parametrize("words", [["--help"], ["ls", "--help"], ["--version"], ["completion", "zsh"]])
+def test_help_for_a_reader_that_has_left(words: list[str]) -> None:
+    with pipe_that_nobody_reads() as writer:
+        result = specwb(*words, stdout=writer)
+    assert (result.returncode, result.stderr) == (ExitCode.BROKEN_PIPE, "")
+
+
+@pytest.mark.parametrize("module", ["workbench.cli", "click", "workbench.console", "workbench.cli.ls", "zmq"])
+def test_interrupted_while_it_still_imports(module: str) -> None:
+    """Ctrl-C in the first tenth of a second, where the time goes into imports: no trace of theirs."""
+    program = f"""
+import os, runpy, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Finder())
+sys.argv = ["specwb", "ls"]
+runpy.run_module("workbench", run_name="__main__")
+"""
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (ExitCode.INTERRUPTED, "", "")
+
+
 def test_words_that_are_no_utf8_are_refused() -> None:
     result = specwb("set", "made", "spec=off", "--why", b"\xff")
     assert (result.returncode, result.stderr) == (ExitCode.USAGE, r"Error: '\udcff' is not valid UTF-8" + "\n")
