@@ -26,6 +26,8 @@ RecordState = Literal["starting", "ready", "restarting"]
 
 RECORD = "engine.json"
 LOCK = "lock"
+START = "start.json"
+"""Start options, which an engine's server keeps beside its record."""
 
 
 class DiscoveryError(ProbeError):
@@ -91,14 +93,14 @@ def write_record(record: EngineRecord) -> Path:
 
 
 def list_records(clean: bool = True) -> list[EngineRecord]:
-    """Engines that run, by name. ``clean``: remove what dead ones left behind."""
+    """Engines that run, by name. ``clean``: remove what dead ones left behind, also where no record is left."""
     found: list[EngineRecord] = []
-    for path in sorted(runtime_dir().glob(f"*/{RECORD}")):
-        record = _read(path)
+    for directory in sorted(path for path in runtime_dir().iterdir() if path.is_dir() and not path.is_symlink()):
+        record = _read(directory / RECORD)
         if record is not None and record.is_live:
             found.append(record)
         elif clean:
-            _clean(path.parent)
+            _clean(directory)
     return found
 
 
@@ -243,9 +245,10 @@ def _holder(directory: Path) -> int | None:
 
 
 def _empty(directory: Path) -> None:
-    """Remove the record and every socket on which nobody listens; files of any other kind stay."""
+    """Remove the record, the start options and every socket on which nobody listens; anything else stays."""
     for path in directory.glob("engine*.part"):
         path.unlink(missing_ok=True)
-    (directory / RECORD).unlink(missing_ok=True)
+    for name in (RECORD, START):
+        (directory / name).unlink(missing_ok=True)
     for path in directory.glob("*.sock"):
         remove_stale_socket(path)

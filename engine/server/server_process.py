@@ -24,7 +24,7 @@ from engine.server.pulse import follow_pulse
 from engine.server.server_config import StartConfig, as_json
 from engine.server.service import Service
 from engine.server.supervisor import EngineFailed, Supervisor
-from probes.discovery import NameClaim, claim_name, new_record, write_record
+from probes.discovery import START, NameClaim, claim_name, new_record, write_record
 from probes.endpoints import Endpoints
 from probes.errors import ProbeError
 
@@ -69,7 +69,7 @@ class ServerProcess:
         self._listener = bind(server.host, server.port)
         self._url = local_url(self._listener)
         self._bus = Endpoints.in_dir(claim.directory)
-        self._engine_config: Path = claim.directory / "start.json"
+        self._engine_config: Path = claim.directory / START
         self._engine_config.write_bytes(as_json(config.engine))
         self._engine_config.chmod(0o600)
         self._state = EngineState(server.name, frozen_s=server.frozen_s, stage_limit_s=server.stage_s)

@@ -109,6 +109,34 @@ def test_live_listener_survives_cleaning(runtime: Path) -> None:
             find_record("orphan")
 
 
+def test_what_is_left_without_a_record_is_cleaned_too(runtime: Path) -> None:
+    """B91: the server was killed, its record was cleaned while its engine still listened, then the engine left."""
+    directory = engine_dir("killed")
+    (directory / "start.json").write_text("{}")
+    sockets = [directory / f"{role}.sock" for role in ("events", "control", "replay")]
+    with socket.socket(socket.AF_UNIX) as alive, socket.socket(socket.AF_UNIX) as dead:
+        alive.bind(str(sockets[0]))
+        alive.listen()
+        dead.bind(str(sockets[1]))
+        dead.close()
+        (directory / "notes.txt").write_text("somebody's")
+        assert list_records(clean=False) == []
+        assert len(list(directory.iterdir())) == 4
+        assert list_records() == []
+        assert sorted(path.name for path in directory.iterdir()) == ["events.sock", "notes.txt"]
+    (directory / "notes.txt").unlink()
+    assert list_records() == []
+    assert list(runtime.iterdir()) == []
+
+
+def test_a_name_that_is_held_is_not_cleaned_before_its_record_is_there(runtime: Path) -> None:
+    with claim_name("young") as claim, socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(claim.directory / "events.sock"))
+        (claim.directory / "start.json").write_text("{}")
+        assert list_records() == []
+        assert {path.name for path in claim.directory.iterdir()} == {"lock", "events.sock", "start.json"}
+
+
 def test_taken_name_is_refused_and_names_the_process(runtime: Path) -> None:
     """B92: a second engine of the same name refuses; the first one's record stays."""
     with claim_name("main") as claim:
