@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 Align = Literal["left", "right"]
+
+CACHED_LENGTH = 256
+"""Longer texts are cleaned each time: a cache of them would have no bound worth the name."""
 
 # Characters that terminals disagree about: joiners and variation selectors change the width of what stands before
 # them, direction marks move it. Without them every terminal counts the same cells.
@@ -24,8 +28,17 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
+    return _cleaned(text) if len(text) <= CACHED_LENGTH else _clean(text)
+
+
+def _clean(text: str) -> str:
     text = unicodedata.normalize("NFC", text).translate(_UNSTABLE)
+    if text.isprintable():  # then nothing in it is Cc or Cs, which is all that the rest looks for
+        return text
     return "".join(" " if c in "\n\r\t" else "\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+
+
+_cleaned = lru_cache(maxsize=4096)(_clean)  # a live table asks for the same few cells thousands of times a second
 
 
 def fit(text: str, width: int, align: Align = "left") -> str:

@@ -15,6 +15,8 @@ TOPICS = ("step", "knob", "alert", "drop", "heartbeat", "hello")
 POLL_S = 0.2
 RETRY_S = 0.5
 CONNECT_S = 2.0
+LINGER_S = 0.02
+"""After a read: what comes meanwhile is read at once, for a third of the cost of waking up for each message."""
 BACKLOG = 20_000
 """Items that wait for the screen. Beyond it the thread stops reading: the bus then loses events, and says how many."""
 DRAIN = 5_000
@@ -76,6 +78,8 @@ class BusFeed:
                     continue
                 received = subscriber.poll(POLL_S)
                 self._items.extend(received)
+                if received:
+                    self._stop.wait(LINGER_S)
                 if not received and subscriber.is_stale and not self._record.is_live:
                     self._items.append(Gone(self._ended()))
                     # It may come back under the same name and endpoints; the subscriber reconnects by itself.

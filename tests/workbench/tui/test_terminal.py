@@ -99,6 +99,8 @@ sys.exit(main(["attach", "made"]))
 def make_it_hang(terminal: Terminal, engine: MadeEngine) -> None:
     """Select a row, once there is one."""
     terminal.wait_for("\x1b[?1049h")
+    terminal.wait_for("overview")
+    terminal.press(b"2")
     deadline = time.monotonic() + 30
     while b"hangs now" not in terminal.output:
         assert time.monotonic() < deadline
