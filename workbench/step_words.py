@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from probes.events import StepEvent
+from probes.duration import duration_text
+from probes.events import KnobEvent, StepEvent
 
 
 def slots_agree(step: StepEvent) -> bool:
@@ -47,3 +48,15 @@ def changes_text(old: dict[str, Any], new: dict[str, Any]) -> str:
     """``threshold 4 → 2, spec auto → off``: what differs."""
     changed = [f"{name} {old.get(name, '?')} → {value}" for name, value in new.items() if old.get(name) != value]
     return ", ".join(changed) or "nothing changed"
+
+
+def knob_text(event: KnobEvent) -> str:
+    """``threshold 4 → 2, back to threshold 4 in 15 min``; ``threshold stays 2`` when a passing value was kept."""
+    is_change = event.old != event.new
+    words = changes_text(event.old, event.new)
+    if not is_change:
+        words = ", ".join(f"{name} stays {value}" for name, value in event.new.items())
+    if event.revert_at is not None:
+        back = ", ".join(f"{name} {value}" for name, value in event.back_to.items())
+        words += f", back to {back} in {duration_text(event.revert_at - event.t)}"
+    return words

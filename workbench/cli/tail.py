@@ -25,7 +25,7 @@ from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
-from workbench.step_words import changes_text, reason_text, slots_text, took_text, widths_text
+from workbench.step_words import knob_text, reason_text, slots_text, took_text, widths_text
 
 DEFAULT_TOPICS = ("step", "knob", "alert", "drop")
 POLL_S = 0.5
@@ -56,7 +56,7 @@ def event_text(event: Any) -> str:
         case KnobEvent():
             by = f" by {event.who}" if event.who else ""
             why = f" ({event.why})" if event.why else ""
-            text = f"knob {changes_text(event.old, event.new)} from step {event.step}{by}{why}"
+            text = f"knob {knob_text(event)} from step {event.step}{by}{why}"
         case AlertEvent():
             text = f"alert {event.level.upper()} [{event.code}] {event.message}"
         case DropEvent():

@@ -12,7 +12,7 @@ import msgspec
 
 from probes.events import AlertEvent, KnobEvent, StepEvent
 from probes.subscriber import Gap, Malformed, Received, Restart
-from workbench.step_words import changes_text
+from workbench.step_words import knob_text
 
 MarkKind = Literal["switch", "knob", "alert", "gap", "restart", "bookmark"]
 
@@ -129,7 +129,7 @@ def mark_of(t: float, item: Received | MarkRecord) -> RecordingMark | None:
         case KnobEvent():
             by = f" by {item.who}" if item.who else ""
             why = f" ({item.why})" if item.why else ""
-            return RecordingMark(t, "knob", f"{changes_text(item.old, item.new)}{by}{why}")
+            return RecordingMark(t, "knob", f"{knob_text(item)}{by}{why}")
         case AlertEvent():
             return RecordingMark(t, "alert", f"{item.level} {item.code}: {item.message}")
         case Gap() if not item.recovered:
