@@ -29,11 +29,14 @@ class ForeignEndpoint:
         Args:
             usage: whether streams end with token counts.
             strict: refuse fields that are not OpenAI's.
-            fault: number of the generating request -> None, (status, code), ``cut`` (in mid stream) or ``event``.
+            fault: number of the generating request -> None, (status, code), ``cut`` (in mid stream), ``event`` or
+                ``silent``.
         """
         self.usage, self.strict, self.models, self.fault = usage, strict, models, fault
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.silence = threading.Event()
+        """Set: whoever was told to be silent goes on."""
         self._lock = threading.Lock()
         endpoint = self
 
@@ -76,6 +79,8 @@ class ForeignEndpoint:
                 self.end_headers()
                 self._event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
                 for number in range(TOKENS // 2):
+                    if fault == "silent" and number == 1:
+                        endpoint.silence.wait(30)
                     if fault == "cut" and number == 1:
                         self.connection.close()
                         self.close_connection = True
@@ -111,6 +116,7 @@ class ForeignEndpoint:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.silence.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +174,9 @@ def busy(server: ServerUnderTest) -> bool:
         return control.state().stage != "idle"
 
 
-def step_of(server: ServerUnderTest) -> int:
+def is_past(server: ServerUnderTest, step: int) -> bool:
     with ControlClient(find_record(server.name)) as control:
-        return control.state().step
+        return control.state().step > step
 
 
 def test_another_hand_on_the_knob_ends_the_run_and_is_respected(server: ServerUnderTest) -> None:
@@ -198,7 +199,7 @@ def test_a_server_that_dies_in_the_run_ends_it(tmp_path: Path, monkeypatch: pyte
     for server in served(tmp_path):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(server.runtime))
         with started(server, "--clients", "2", "--duration", "1h", "--random", "8,8", "--json", "-") as process:
-            until("the trial requests are long over", lambda server=server: step_of(server) > 100)
+            until("the trial requests are long over", partial(is_past, server, 100))
             server.process.kill()
             server.process.wait()
             out, err = process.communicate(timeout=120)

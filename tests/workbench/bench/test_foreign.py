@@ -59,7 +59,9 @@ def test_without_token_counts_nothing_is_measured(capsys: pytest.CaptureFixture[
     ],
 )
 def test_failures_are_counted_by_their_reason(
-    fault: tuple[int, str] | str, reason: str, capsys: pytest.CaptureFixture[str]
+    fault: tuple[int, str] | str,
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Every second request fails; the trial request does not count."""
     with ForeignEndpoint(fault=lambda number: fault if number % 2 == 0 else None) as endpoint:
@@ -68,6 +70,15 @@ def test_failures_are_counted_by_their_reason(
     assert (result["completed"], result["failed"], result["errors"]) == (3, 3, {reason: 3})
     assert result["total_output_tokens"] == 3 * TOKENS
     assert f"3 × {reason}" in said
+
+
+def test_a_stream_that_falls_silent_is_not_waited_for_for_ever(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.bench.http_connection.SILENCE_S", 2.0)
+    with ForeignEndpoint(fault=lambda number: "silent" if number == 2 else None) as endpoint:
+        report, _ = bench(capsys, "--url", endpoint.url, "--requests", "2", code=ExitCode.FALSE)
+    assert report["results"][0]["errors"] == {"silent server": 1}
 
 
 def test_an_endpoint_that_refuses_everything_ends_the_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
