@@ -9,6 +9,7 @@ from pathlib import Path
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from workbench.replay.replay_app import ReplayApp
 
@@ -33,6 +34,17 @@ def screen_text(app: App[int]) -> str:
     return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
 
 
+def footer_is_current(app: App[int]) -> bool:
+    """The footer shows the keys of what has the focus; it is filled and laid out a moment after that changed."""
+    keys = list(app.query_one(Footer).query(FooterKey))
+    bound = {each.binding.action for each in app.screen.active_bindings.values() if each.binding.show}
+    return (
+        {key.action for key in keys} == bound
+        and all(key.region for key in keys)
+        and bool(screen_text(app).split("\n")[-2])
+    )
+
+
 def take_screenshot(app: ReplayApp, path: Path, size: tuple[int, int]) -> None:
     """Draw the screen where the player stands, and write it in the format that the name ends in.
 
@@ -44,7 +56,7 @@ def take_screenshot(app: ReplayApp, path: Path, size: tuple[int, int]) -> None:
     async def draw(pilot: Pilot[object]) -> None:
         nonlocal made
         async with asyncio.timeout(PATIENCE_S):
-            while not app.query_one(Footer).children:  # Textual fills it a moment after the start
+            while not footer_is_current(app):  # Textual fills it a moment after the start
                 await pilot.pause(0.01)
         app.tick()
         await pilot.pause()

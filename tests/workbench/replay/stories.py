@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from probes.events import DropEvent
 from probes.subscriber import Gap, Malformed, Received, Restart
@@ -32,7 +33,9 @@ def long_session(steps: int, seed: int = 0, rate: float = 10.0) -> list[tuple[fl
             next_beat += 1.0
         chance = dice.random()
         if chance < 0.004:
-            new = dice.choice([{"threshold": dice.randrange(1, 9)}, {"spec": dice.choice(["auto", "off"])}])
+            new: dict[str, Any] = dice.choice(
+                [{"threshold": dice.randrange(1, 9)}, {"spec": dice.choice(["auto", "off"])}]
+            )
             old = {name: threshold if name == "threshold" else spec for name in new}
             threshold, spec = new.get("threshold", threshold), new.get("spec", spec)
             epoch += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -100,9 +101,8 @@ def test_after_midnight() -> None:
     ],
 )
 def test_words_that_name_no_place(words: str, message: str) -> None:
-    with pytest.raises(PlaceError, match="(?s).*") as caught:
+    with pytest.raises(PlaceError, match=re.escape(message)):
         find_place(words, SESSION, bookmarks=[Bookmark(T0, "here")])
-    assert message in str(caught.value)
 
 
 def test_relative_places_need_a_here() -> None:
