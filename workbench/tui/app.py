@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult
@@ -15,23 +13,27 @@ from textual.theme import Theme
 from textual.widgets import ContentSwitcher, Footer
 
 from probes.clock import Clock
-from workbench.step_words import changes_text
-from workbench.tui.confirm_screen import ConfirmScreen
+from workbench.cell_text import width_of, wrap
+from workbench.tui.accept_view import AcceptView
+from workbench.tui.decisions_view import DecisionsView
 from workbench.tui.feed import Feed
 from workbench.tui.help_screen import HelpScreen
-from workbench.tui.line_panel import ROLE_CSS, Line, LinePanel
-from workbench.tui.proposal import Proposal, propose_spec, propose_threshold
+from workbench.tui.knobs_view import KnobsView
+from workbench.tui.line_panel import ROLE_CSS, LinePanel, spread
+from workbench.tui.overview_view import OverviewView
+from workbench.tui.record_key import MakeRecording, RecordKey
 from workbench.tui.session_state import SessionState
-from workbench.tui.spec_chooser import SpecChooser
 from workbench.tui.status_lines import status_lines
-from workbench.tui.steering import Applied, Steering, SteeringError
-from workbench.tui.step_table import StepTable
+from workbench.tui.steering import Steering
+from workbench.tui.steering_desk import SteeringDesk
+from workbench.tui.step_link import StepWanted
 from workbench.tui.steps_view import StepsView
 from workbench.tui.view import View
 from workbench.tui.view_line import view_line
 
 REFRESH_S = 0.1
 """Between two paints, however fast events come."""
+MESSAGE_LINES = 4
 WIDE = 150
 """From this many columns on the details stand beside the table."""
 
@@ -77,22 +79,32 @@ class AttachApp(App[int]):
     .table--cursor { background: $panel; }
     #message { display: none; background: $surface; }
     #message.-shown { display: block; }
-    .-wide StepsView { layout: horizontal; }
-    .-wide DetailPane { width: 64; height: 1fr; border-top: none; border-left: solid $panel; }
-    .-wide DetailPane:focus { border-left: solid $spec; }
     """
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"view({number})", "View", show=False) for number in range(1, 10)),
-        Binding("s", "speculation", "Speculation"),
+        Binding("s", "speculation", "Spec"),
         Binding("plus,equals_sign", "threshold(1)", "Threshold", key_display="+ -"),
         Binding("minus", "threshold(-1)", "Threshold down", show=False),
+        Binding("r", "record", "Rec"),
         Binding("question_mark,f1", "help", "Help", key_display="?"),
         Binding("q,ctrl+q", "leave", "Quit", key_display="q", priority=False),
         Binding("ctrl+c,ctrl+q", "leave", "Quit", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
     ]
 
-    def __init__(self, name: str, feed: Feed, clock: Clock, steering: Steering, capacity: int = 20_000) -> None:
+    def __init__(
+        self,
+        name: str,
+        feed: Feed,
+        clock: Clock,
+        steering: Steering,
+        capacity: int = 20_000,
+        *,
+        view: str = "overview",
+        make_recording: MakeRecording | None = None,
+    ) -> None:
+        """``view``: title of the one that opens. ``make_recording``: None where there is nothing to record."""
         super().__init__()
         self.register_theme(THEME)
         self.theme = "specwb"
@@ -100,12 +112,19 @@ class AttachApp(App[int]):
         self.state = SessionState(capacity)
         self._feed = feed
         self._clock = clock
-        self._steering = steering
+        self.desk = SteeringDesk(self, steering, self.state, self.say)
+        self.recording = RecordKey(name, make_recording)
         self._status = LinePanel(id="status")
         self._notice = LinePanel(id="message")
         self._steps = StepsView(self.state.timeline, id="view-steps")
-        self._views: list[View] = [self._steps]
-        self._current = 0
+        self._views: list[View] = [
+            OverviewView(id="view-overview"),
+            self._steps,
+            AcceptView(id="view-acceptance"),
+            DecisionsView(id="view-decisions"),
+            KnobsView(self.desk, self.say, name, id="view-knobs"),
+        ]
+        self._current = [each.title for each in self._views].index(view)
         self._view_line = LinePanel(id="views")
         self.message_clock = clock
         """By which a message stays for a while: the person's time, not a recording's."""
@@ -136,6 +155,7 @@ class AttachApp(App[int]):
 
     def on_unmount(self) -> None:
         self._feed.close()
+        self.recording.finish()
 
     def on_resize(self, event: events.Resize) -> None:
         self.screen_stack[0].set_class(event.size.width >= WIDE, "-wide")
@@ -161,28 +181,24 @@ class AttachApp(App[int]):
         for item in items:
             self.state.apply(item, now)
         self._views[self._current].show(self.state, now)
+        for news in self.recording.take_news():
+            self.say(*news, seconds=30.0)
         self._show_status()
 
     def _show_status(self) -> None:
         now = self._clock.monotonic()
         self._status.show(status_lines(self.state, self.engine_name, now, self.size.width))
-        lines: list[Line] = []
-        if self._message and self.message_clock.monotonic() < self._message_until:
-            lines.append([self._message])
-        table = self._steps.table
-        if self._views[self._current] is self._steps and not table.is_following:
-            newer = table.newer
-            rows = f"{newer} newer row{'' if newer == 1 else 's'}"
-            lines.append([("FROZEN", "warn"), (f"  {rows}; f follows again", "dim")])
+        if self._message and self.message_clock.monotonic() >= self._message_until:
+            self._message = None
+        text, role = self._message or ("", "")
+        lines = wrap(text, max(20, self.size.width))[:MESSAGE_LINES] if text else []
         self._notice.set_class(bool(lines), "-shown")
-        self._notice.show(lines)
+        self._notice.show([[(line, role)] for line in lines])
+        self._show_view_line()
 
     def say(self, text: str, role: str = "good", seconds: float = 15.0) -> None:
         """One line above the table, for a while."""
         self._message, self._message_until = (text, role), self.message_clock.monotonic() + seconds
-        self._show_status()
-
-    def on_step_table_selected(self, message: StepTable.Selected) -> None:
         self._show_status()
 
     # The views.
@@ -199,7 +215,15 @@ class AttachApp(App[int]):
         self.tick()
 
     def _show_view_line(self) -> None:
-        self._view_line.show([view_line([view.title for view in self._views], self._current)])
+        words = self.recording.words()
+        room = self.size.width - sum(width_of(text) for text, _ in words) - 1
+        views = view_line([view.title for view in self._views], self._current, room)
+        self._view_line.show([spread(views, words, self.size.width)])
+
+    def on_step_wanted(self, message: StepWanted) -> None:
+        """Some view points at a step."""
+        self.action_view(self._views.index(self._steps) + 1)
+        self._steps.go_to(message.step, message.boot_id)
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())
@@ -210,53 +234,16 @@ class AttachApp(App[int]):
     # Steering.
 
     def action_speculation(self) -> None:
-        if self._knows_knobs():
-            self.push_screen(SpecChooser(str(self.state.knobs.get("spec"))), self._spec_chosen)
-
-    def _spec_chosen(self, mode: str | None) -> None:
-        if mode is not None:
-            self._ask(propose_spec(self.state, mode))
+        self.desk.choose_speculation()
 
     def action_threshold(self, by: int) -> None:
-        if not self._knows_knobs():
-            return
-        proposal = propose_threshold(self.state, int(self.state.knobs["threshold"]) + by)
+        self.desk.move_threshold(by)
 
-        def nudge(by: int) -> Proposal:
-            nonlocal proposal
-            proposal = propose_threshold(self.state, proposal.new["threshold"] + by)
-            return proposal
+    # Recording.
 
-        self._ask(proposal, nudge)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.recording.is_available if action == "record" else super().check_action(action, parameters)
 
-    def _knows_knobs(self) -> bool:
-        if self.state.knobs:
-            return True
-        self.say("the engine has not said its knobs yet; try again once it is connected", "warn")
-        return False
-
-    def _ask(self, proposal: Proposal, nudge: Callable[[int], Proposal] | None = None) -> None:
-        self.push_screen(ConfirmScreen(proposal, nudge), self._confirmed)
-
-    def _confirmed(self, proposal: Proposal | None) -> None:
-        if proposal is None:
-            self.say("nothing changed", "dim", seconds=5)
-            return
-        self.say(f"asking for {proposal.title} …", "dim")
-        # A daemon thread, not a worker: an engine that does not answer must not hold up quitting.
-        threading.Thread(target=self._change, args=(proposal,), name="steering", daemon=True).start()
-
-    def _change(self, proposal: Proposal) -> None:
-        try:
-            applied = self._steering.set_knobs(proposal.new, proposal.old, "from the attached screen")
-        except SteeringError as error:
-            self._from_thread(self.say, f"not changed: {error}", "bad", 30.0)
-        else:
-            self._from_thread(self._applied, applied)
-
-    def _applied(self, applied: Applied) -> None:
-        self.say(f"{changes_text(applied.old, applied.new)} took effect at step {applied.step}")
-
-    def _from_thread(self, callback: Callable[..., Any], *args: Any) -> None:
-        with suppress(RuntimeError):  # the screen is gone; there is nobody left to tell
-            self.call_from_thread(callback, *args)
+    def action_record(self) -> None:
+        """Start to record, or stop and finish the file."""
+        self.say(self.recording.toggle(), "dim")

@@ -15,11 +15,15 @@ TIMEOUT_S = 5.0
 class BusSteering:
     """One request a connection: the operator's changes are seconds apart at best."""
 
+    not_here = ""
+
     def __init__(self, record: EngineRecord) -> None:
         self._record = record
 
-    def set_knobs(self, changes: dict[str, Any], expect: dict[str, Any], why: str) -> Applied:
-        """Change knobs if the expected values are in force.
+    def set_knobs(
+        self, changes: dict[str, Any], expect: dict[str, Any], why: str, *, revert_after_s: float | None = None
+    ) -> Applied:
+        """Change knobs if the expected values are in force; with ``revert_after_s`` for so many seconds.
 
         Raises:
             SteeringError: refused, or no answer in time.
@@ -27,7 +31,7 @@ class BusSteering:
         known = {knob: value for knob, value in expect.items() if value is not None}
         try:
             with ControlClient(self._record, timeout=TIMEOUT_S) as client:
-                reply = client.set_knobs(changes, expect=known or None, why=why)
+                reply = client.set_knobs(changes, expect=known or None, why=why, revert_after_s=revert_after_s)
         except ProbeError as error:
             raise SteeringError(str(error)) from error
         if isinstance(reply, Refused):

@@ -6,6 +6,9 @@ import asyncio
 
 from probes.clock import SystemClock
 from probes.discovery import EngineRecord
+from workbench.console import say
+from workbench.exit_codes import ExitCode
+from workbench.recording.recorder import Recorder
 from workbench.tui.app import AttachApp
 from workbench.tui.bus_feed import BusFeed
 from workbench.tui.bus_steering import BusSteering
@@ -42,5 +45,17 @@ def run_screen(app: AttachApp) -> int:
 
 
 def attach(record: EngineRecord) -> int:
-    """The screen of a live engine."""
-    return run_screen(AttachApp(record.name, BusFeed(record), SystemClock(), BusSteering(record)))
+    """The screen of a live engine. Afterwards it says where what was recorded is; 1 when some of that is missing."""
+    app = AttachApp(
+        record.name,
+        BusFeed(record),
+        SystemClock(),
+        BusSteering(record),
+        make_recording=lambda path: Recorder(record, path),
+    )
+    try:
+        code = run_screen(app)
+    finally:
+        for line in app.recording.report():
+            say(line)
+    return code or (ExitCode.FALSE if app.recording.has_failed else ExitCode.OK)

@@ -16,8 +16,13 @@ from probes.events import (
 )
 from probes.knobs import Knobs, apply_changes
 from probes.subscriber import STALE_AFTER_S, Gap, Malformed, Restart
-from workbench.step_words import changes_text
+from workbench.step_words import changes_text, knob_text
+from workbench.tui.accept_epochs import AcceptEpochs
+from workbench.tui.audit_trail import AuditTrail
+from workbench.tui.decision_log import DecisionLog
 from workbench.tui.feed import FeedItem, Gone, Heard, Rewound, Skipped
+from workbench.tui.gain import GainMeter
+from workbench.tui.history import History
 from workbench.tui.timeline import Mark, Timeline
 from workbench.tui.windows import Acceptance, AcceptWindow, RateWindow
 
@@ -55,6 +60,8 @@ class SessionState:
         self.last_alert: AlertEvent | None = None
         self.knobs: dict[str, Any] = {}
         self.knob_epoch = -1
+        self.trail = AuditTrail()
+        self.decisions = DecisionLog()
         self.lost: Counter[str] = Counter()
         """Topic -> events that the bus lost on the way to us."""
         self.recovered = 0
@@ -63,6 +70,9 @@ class SessionState:
         """Events that the publisher gave up before sending, since its boot."""
         self.malformed = 0
         self.restarts = 0
+        self.history = History()
+        self.gains = GainMeter()
+        self.epochs = AcceptEpochs()
         self._tokens = RateWindow()
         self._accept = AcceptWindow()
         self._gone: Gone | None = None
@@ -74,7 +84,7 @@ class SessionState:
     def apply(self, item: FeedItem, now: float) -> None:
         """Take one item in."""
         if isinstance(item, Heard):
-            item, now = item.item, item.at
+            now, item = item.at, item.item
         self.version += 1
         match item:
             case Rewound():
@@ -100,26 +110,36 @@ class SessionState:
         self._heard_at, self._gone = now, None
 
     def _event(self, event: Any, now: float) -> None:
+        if not isinstance(event, StepEvent):
+            self.history.hear(event.t)
         match event:
             case StepEvent():
                 self._step(event)
             case HelloEvent():
                 self.hello = event
+                self.trail.take_hello(event)
                 self._take_knobs(event.knobs, event.knob_epoch)
+                self.epochs.opened(event.knob_epoch, event.t, self.knobs)
             case KnobEvent():
+                self.trail.take(event)
                 self._take_knobs({**self.knobs, **event.new}, event.knob_epoch)
+                changed = changes_text(event.old, event.new)
+                self.epochs.opened(event.knob_epoch, event.t, self.knobs, changed)
+                self.history.mark(event.t, "knob", changed)
                 by = f" by {event.who}" if event.who else ""
                 why = f" ({event.why})" if event.why else ""
-                text = f"{changes_text(event.old, event.new)} from step {event.step}{by}{why}"
+                text = f"{knob_text(event)} from step {event.step}{by}{why}"
                 self.timeline.append(Mark("knob", text))
+                self.decisions.note("knob", text, event.step, event.boot_id)
             case HeartbeatEvent():
                 self.heartbeat, self._step_after_heartbeat = event, False
                 self.dropped = max(self.dropped, event.dropped)
             case AlertEvent():
                 self.last_alert = event
-                self.timeline.append(
-                    Mark("alert", f"{event.level}: {event.message} [{event.code}]", severe=event.level == "error")
-                )
+                self.history.mark(event.t, "alert", event.code)
+                text, severe = f"{event.level}: {event.message} [{event.code}]", event.level == "error"
+                self.timeline.append(Mark("alert", text, severe))
+                self.decisions.note("alert", text, event.step, event.boot_id, severe)
             case DropEvent():
                 self.dropped = max(self.dropped, event.total)
                 text = f"the engine dropped {event.count} {event.topic} events before sending them"
@@ -132,9 +152,13 @@ class SessionState:
             self._accept.new_epoch()
             self.knob_epoch = step.knob_epoch
         self.timeline.append(step)
+        self.decisions.take(step)
         self.last_step, self._step_after_heartbeat = step, True
         self._tokens.add(step.t, step.emitted)
         self._accept.add(step.t, step.correct_drafts, step.verified)
+        self.history.add(step)
+        self.gains.add(step)
+        self.epochs.add(step)
 
     def _take_knobs(self, knobs: dict[str, Any], epoch: int) -> None:
         self.knobs = dict(knobs)
@@ -148,17 +172,25 @@ class SessionState:
             return
         self.lost[gap.topic] += gap.count
         self._lost_at = now
+        if gap.topic == "step":
+            self.history.lose(gap.count)
         text = f"lost {gap.count} {gap.topic} events, numbers {gap.first} to {gap.last}"
         self.timeline.append(Mark("gap", text, severe=True))
+        self.decisions.note("gap", text, severe=True)
 
     def _restart(self, restart: Restart) -> None:
         self.restarts += 1
-        self.timeline.append(
-            Mark("restart", f"the engine restarted, boot {restart.old_boot} → {restart.new_boot}", severe=True)
-        )
+        text = f"the engine restarted, boot {restart.old_boot} → {restart.new_boot}"
+        self.timeline.append(Mark("restart", text, severe=True))
+        self.decisions.note("restart", text, boot_id=restart.new_boot, severe=True)
+        self.trail.restart(restart.new_boot)
+        self.knobs = {}  # the new boot has those of its start; its hello says them
         self.last_step = self.heartbeat = self.hello = None
         self.dropped, self.knob_epoch = 0, -1
         self._engine_t = None
+        self.history.restart(f"boot {restart.new_boot}")
+        self.gains = GainMeter()
+        self.epochs = AcceptEpochs()
         self._tokens.clear()
         self._accept = AcceptWindow()
 
@@ -209,15 +241,15 @@ class SessionState:
     def lost_total(self) -> int:
         return sum(self.lost.values())
 
-    def _engine_now(self, now: float) -> float:
+    def engine_now(self, now: float) -> float:
         """The engine's time by our clock: its newest stamp plus what passed here since."""
         return self._engine_t[0] + (now - self._engine_t[1]) if self._engine_t else 0.0
 
     def tokens_per_second(self, now: float) -> float | None:
-        return self._tokens.rate(self._engine_now(now))
+        return self._tokens.rate(self.engine_now(now))
 
     def acceptance(self, now: float) -> Acceptance:
-        return self._accept.read(self._engine_now(now))
+        return self._accept.read(self.engine_now(now))
 
     @property
     def knob_values(self) -> Knobs | None:

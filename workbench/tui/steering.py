@@ -23,8 +23,13 @@ class Applied:
 class Steering(Protocol):
     """Blocking calls, made from a thread of their own."""
 
-    def set_knobs(self, changes: dict[str, Any], expect: dict[str, Any], why: str) -> Applied:
-        """Change knobs if they still have the expected values.
+    not_here: str
+    """Why nothing can be changed here; empty where it can."""
+
+    def set_knobs(
+        self, changes: dict[str, Any], expect: dict[str, Any], why: str, *, revert_after_s: float | None = None
+    ) -> Applied:
+        """Change knobs if they still have the expected values; for good, or until the engine takes it back by itself.
 
         Raises:
             SteeringError: refused, or no answer.

@@ -1,77 +1,79 @@
-"""Everything one step says, as lines for the detail pane. Pure."""
+"""Everything one step says, as lines for the detail pane: the decision, what is wrong, then stage by stage. Pure."""
 
 from __future__ import annotations
 
 from probes.events import StepEvent
-from workbench.cell_text import wrap
-from workbench.step_words import slots_agree, widths_text
-from workbench.tui.line_panel import Line, fit_items
+from workbench.cell_text import fit, wrap
+from workbench.tui.line_panel import Line, Word, fit_items, mode_role
+from workbench.tui.step_trace import Stage, has_mismatch, mismatch_words, others_set_by, stages
 from workbench.tui.timeline import Entry, Mark
 
-LABEL = 9
+LABEL = 10
+BAR = 8
+TIME = 7
+"""Cells of the milliseconds; the bar follows."""
 
 
-def _labelled(label: str, text: str, width: int, role: str = "text") -> list[Line]:
+def _labelled(label: str, text: str, width: int, role: str = "text", label_role: str = "dim") -> list[Line]:
     """A label in its own column, the text wrapped beside it."""
     parts = wrap(text, max(10, width - LABEL))
-    return [[(f" {label if index == 0 else '':<{LABEL - 1}}", "dim"), (part, role)] for index, part in enumerate(parts)]
+    return [
+        [(f" {label if index == 0 else '':<{LABEL - 1}}", label_role), (part, role)] for index, part in enumerate(parts)
+    ]
 
 
-def _stages(times: dict[str, int]) -> str:
-    return "  ".join(f"{stage} {us / 1000:.1f}" for stage, us in times.items())
+def bar_text(share: float, cells: int = BAR) -> str:
+    """A bar of ``share`` (0 to 1) of the cells; anything above nothing shows."""
+    eighths = min(cells * 8, max(1, round(share * cells * 8))) if share > 0 else 0
+    full, rest = divmod(eighths, 8)
+    return "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
 
 
-def shapes_text(step: StepEvent) -> str:
-    """``input_ids [160]  seq_lens [10]``: the shapes that were given."""
-    names = ("input_ids", "seq_lens", "extend_lens", "out_cache_loc", "hidden_states", "padded_bucket")
-    given = [(name, getattr(step.shapes, name)) for name in names]
-    return "  ".join(f"{name} [{','.join(map(str, shape))}]" for name, shape in given if shape)
-
-
-def acceptance_text(step: StepEvent) -> str:
-    """How the step's drafts fared."""
-    if not step.verified:
-        return f"n/a, nothing was verified; emitted {step.emitted}"
-    by_position = "/".join(map(str, step.correct_by_position))
-    return (
-        f"{step.correct_drafts} of {step.proposed} drafts correct (by depth {by_position}) "
-        f"in {step.verified} verifies; emitted {step.emitted} with bonus, discarded {step.discarded}"
-    )
+def _stage_lines(stage: Stage, longest: int, width: int) -> list[Line]:
+    """The stage's name, what it had, its time as a bar; below: who set what."""
+    room = max(10, width - LABEL - TIME - BAR - 2)
+    first, *more = wrap(stage.what, room)
+    role = "bad" if stage.is_wrong else "text"
+    name = f" {stage.name}{' !' if stage.is_wrong else ''}"
+    time = "·" if stage.cpu_us is None else f"{stage.cpu_us / 1000:.1f}"
+    head: list[Word] = [
+        (fit(name, LABEL), "bad" if stage.is_wrong else "strong"),
+        (fit(first, room), role),
+        (fit(time, TIME, "right") + " ", "dim"),
+        (bar_text((stage.cpu_us or 0) / longest if longest else 0.0), "note"),
+    ]
+    lines: list[Line] = [head, *([(" " * LABEL, "text"), (part, role)] for part in more)]
+    if stage.set_by:
+        lines += _labelled("", "set " + ", ".join(stage.set_by), width, "bad" if stage.is_wrong else "dim")
+    return lines
 
 
 def step_lines(step: StepEvent, width: int) -> list[Line]:
     """The pane's lines for a step, each within ``width`` cells."""
     mode = step.mode.upper()
-    head: list[Line] = [[(f" step {step.step} ", "strong"), (mode, step.mode)]]
+    head: list[Line] = [[(f" step {step.step} ", "strong"), (mode, mode_role(mode))]]
     if step.simulated:
         head.append([("SIMULATED", "warn")])
     if step.spec_info:
         info = step.spec_info
         head.append([(f"{info.algorithm} {info.steps}/{info.topk}/{info.draft_tokens}", "dim")])
-    head.append([(f"knobs epoch {step.knob_epoch}", "dim")])
+    head += [[(f"knobs epoch {step.knob_epoch}", "dim")], [(f"boot {step.boot_id}", "dim")]]
     lines: list[Line] = [fit_items(head, width)]
+    if has_mismatch(step):
+        for words in mismatch_words(step):
+            lines += _labelled("MISMATCH", words, width, "bad", "bad")
     lines += _labelled("why", f"{step.reason}: {step.reason_detail}" if step.reason_detail else step.reason, width)
-    slots = (
-        f"expected {step.slots_expected} (plan)  reserved {step.slots_reserved} (allocator)  "
-        f"written {step.slots_written} (runner)  freed {step.slots_freed}  pages {step.pages_allocated}"
-    )
-    lines += _labelled(
-        "slots" if slots_agree(step) else "SLOTS !", slots, width, "text" if slots_agree(step) else "bad"
-    )
-    if shapes_text(step):
-        lines += _labelled("shapes", shapes_text(step), width)
-    graph = "" if step.graph is None else f"  graph {step.graph} {'hit' if step.graph_hit else 'MISS'}"
-    lines += _labelled("width", f"{widths_text(step)} (tokens × requests){graph}", width)
-    lines += _labelled("accept", acceptance_text(step), width)
-    if step.cpu_us:
-        lines += _labelled("cpu ms", _stages(step.cpu_us), width)
+    total = f"{sum(step.cpu_us.values()) / 1000:.1f} ms by the CPU's clock" if step.cpu_us else "not measured"
+    since = f"; began {step.round_us / 1000:.1f} ms after the step before" if step.round_us else ""
+    lines += _labelled("took", total + since, width)
+    longest = max(step.cpu_us.values(), default=0)
+    for stage in stages(step):
+        lines += _stage_lines(stage, longest, width)
     if step.gpu_us:
-        lines += _labelled("gpu ms", _stages(step.gpu_us), width)
-    if step.draft_lag or step.draft_debt_bytes:
-        debt = f"{step.draft_lag} tokens behind, {step.draft_debt_bytes / 1024:.0f} KiB of hidden states held"
-        lines += _labelled("draft", debt, width)
-    for quantity, code in step.trace.items():
-        lines += _labelled("set by", f"{quantity} ← {code}", width)
+        times = "  ".join(f"{stage} {us / 1000:.1f}" for stage, us in step.gpu_us.items())
+        lines += _labelled("gpu ms", f"{times} (by the GPU's clock)", width)
+    for words in others_set_by(step):
+        lines += _labelled("also", f"set {words}", width, "dim")
     return lines
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from probes.events import StepEvent
 from workbench.cell_text import Align, fit
 from workbench.step_words import reason_text, slots_text, took_text, widths_text
+from workbench.tui.step_order import StepOrder
 
 MODE_WORDS = {"spec": "SPEC", "plain": "PLAIN", "prefill": "PREFILL", "mixed": "MIXED"}
 
@@ -65,9 +66,15 @@ def column_widths(total: int) -> tuple[int, ...]:
     return tuple(widths)
 
 
-def header_cells(total: int) -> list[str]:
+def header_cells(total: int, order: StepOrder | None = None) -> list[str]:
+    """The titles; the sorted column's has an arrow, for which a tight title gives its last letter."""
     widths = column_widths(total)
-    return [fit(column.title, width, column.align) for column, width in zip(COLUMNS, widths, strict=True)]
+    cells: list[str] = []
+    for column, width in zip(COLUMNS, widths, strict=True):
+        is_sorted = order is not None and order.column == column.title
+        title = column.title[: width - 1] + order.arrow if order and is_sorted else column.title
+        cells.append(fit(title, width, column.align))
+    return cells
 
 
 def step_cells(step: StepEvent, total: int) -> list[str]:

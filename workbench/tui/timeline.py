@@ -10,7 +10,7 @@ import msgspec
 
 from probes.events import StepEvent
 
-MarkKind = Literal["knob", "gap", "restart", "alert", "drop", "malformed", "gone"]
+MarkKind = Literal["knob", "gap", "restart", "alert", "drop", "malformed", "gone", "skipped"]
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StepEvent).decode
@@ -49,7 +49,8 @@ class Timeline:
 
     def clear(self) -> None:
         """Forget all rows; numbers go on growing, so that whoever drew the old rows notices."""
-        self.first = self.end
+        if self._entries:
+            self.first = self.end + 1  # a new end too: the table is drawn anew even when nothing follows
         self._entries = []
 
     def __len__(self) -> int:
@@ -67,6 +68,12 @@ class Timeline:
             return None
         entry = self._entries[index]
         return entry if isinstance(entry, Mark) else _decode(entry)
+
+    def payload(self, number: int) -> bytes | None:
+        """The step with that row number as it is kept, for readers of a few of its fields; None for all else."""
+        index = number - self.first
+        entry = self._entries[index] if 0 <= index < len(self._entries) else None
+        return entry if isinstance(entry, bytes) else None
 
     def snapshot(self) -> Timeline:
         """A copy that stays as it is while this one goes on; entries are shared."""

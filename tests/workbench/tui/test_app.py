@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from probes.subscriber import Gap, Malformed, Restart
+from probes.subscriber import Malformed, Restart
 from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.fake_feed import Bench, FakeSteering
+from tests.workbench.tui.pilots import SIZES, comes, settle, story
 from workbench.tui.detail_pane import DetailPane
-from workbench.tui.feed import FeedItem
 from workbench.tui.step_table import StepTable
-
-SIZES = [(80, 24), (120, 40)]
-
-
-def story() -> list[FeedItem]:
-    """A load that crosses the threshold, a knob change, a gap, a step whose counts differ."""
-    items: list[FeedItem] = [made.hello(), made.prefill(1), made.prefill(2, 137)]
-    items += [made.step(number, min(number // 3, 7)) for number in range(3, 24)]
-    items += [made.knob_change(24, {"threshold": 4}, {"threshold": 6}, why="more room")]
-    items += [made.step(number, 5, spec=True, knob_epoch=1) for number in range(24, 28)]
-    items += [Gap("step", 28, 30, recovered=False), made.step(31, 10, slots_written=160, knob_epoch=1)]
-    items += [made.step(32, 8, widths={"16": 7, "1": 3}, spec=True, knob_epoch=1)]
-    return items
-
-
-async def settle(pilot: Pilot[int], bench: Bench) -> None:
-    """Let the screen take in and paint what is there."""
-    bench.app.tick()
-    async with asyncio.timeout(30):  # the footer comes when Textual gets to it, on a busy machine after a pause or two
-        await pilot.pause()
-        while not bench.app.screen_stack[0].query("FooterKey"):
-            await pilot.pause(0.01)
-    await pilot.pause()
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -108,16 +82,6 @@ async def test_before_the_first_event() -> None:
         assert "WAITING" in bench.text()
 
 
-async def confirmed(pilot: Pilot[int], bench: Bench, text: str) -> None:
-    """Wait until the answer of the steering thread is on the screen."""
-    for _ in range(600):
-        bench.app.tick()
-        await pilot.pause(0.05)
-        if text in bench.text():
-            return
-    pytest.fail(f"{text!r} never came:\n{bench.text()}")
-
-
 async def test_speculation_off_with_confirmation() -> None:
     bench = Bench(story(), FakeSteering(step=33))
     async with bench.app.run_test(size=(80, 24)) as pilot:
@@ -125,7 +89,7 @@ async def test_speculation_off_with_confirmation() -> None:
         await pilot.press("s", "3")
         assert bench.steering.asked == []
         await pilot.press("y")
-        await confirmed(pilot, bench, "spec auto → off took effect at step 33")
+        await comes(pilot, bench, "spec auto → off took effect at step 33")
     assert bench.steering.asked == [({"spec": "off"}, {"spec": "auto"})]
 
 
@@ -134,7 +98,7 @@ async def test_threshold_moves_by_the_keys_and_expects_the_old_value() -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await settle(pilot, bench)
         await pilot.press("plus", "plus", "plus", "minus", "enter")
-        await confirmed(pilot, bench, "threshold 6 → 8 took effect at step 40")
+        await comes(pilot, bench, "threshold 6 → 8 took effect at step 40")
     assert bench.steering.asked == [({"threshold": 8}, {"threshold": 6})]
 
 
@@ -181,7 +145,7 @@ async def test_refusal_is_shown() -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await settle(pilot, bench)
         await pilot.press("s", "3", "y")
-        await confirmed(pilot, bench, "not changed: spec is 'off', not 'auto'; last changed by ann")
+        await comes(pilot, bench, "not changed: spec is 'off', not 'auto'; last changed by ann")
 
 
 async def test_freeze_holds_the_rows_and_counts_the_newer() -> None:
@@ -191,9 +155,7 @@ async def test_freeze_holds_the_rows_and_counts_the_newer() -> None:
         await pilot.press("f")
         before = [line for line in bench.text().splitlines() if "PLAIN" in line or "SPEC" in line][2:]
         bench.feed_now(*(made.step(number, 2, knob_epoch=1) for number in range(33, 53)))
-        await pilot.pause()
-        after = bench.text()
-        assert "FROZEN  20 newer rows; f follows again" in after
+        after = await comes(pilot, bench, "FROZEN  20 newer rows; f follows again")
         assert before[-1] in after
         await pilot.press("f")
         await pilot.pause()
@@ -210,7 +172,7 @@ async def test_arrows_select_a_row_and_the_details_follow() -> None:
         text = bench.text()
         assert "›    31 PLAIN" in text
         assert " step 31 PLAIN" in text
-        assert "SLOTS !" in text
+        assert "MISMATCH the allocator reserved 10 slots" in text
         await pilot.press("home")
         await pilot.pause()
         assert "›     1 PREFILL" in bench.text()

@@ -1,0 +1,89 @@
+"""The stage trace of a step, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workbench import made_events as made
+from workbench.cell_text import width_of
+from workbench.tui.step_detail import bar_text, step_lines
+from workbench.tui.step_trace import mismatch_words, setter_of, stages
+
+TRACE = {
+    "decision": "above_threshold: engine.spec.policy:ThresholdPolicy.decide",
+    "slots_expected": "engine.step_plan:make_plan",
+    "slots_reserved": "engine.kv.ledger:Ledger.reserve",
+    "slots_written": "engine.runner:Runner.run",
+    "widths": "engine.step_plan:width_of",
+}
+
+
+def the_story() -> made.StepEvent:
+    """Ten requests, decided plain, and sixteen slots a request all the same."""
+    return made.step(
+        1200, 10, slots_reserved=160, slots_written=10, trace=TRACE, shapes=made.StepShapes(input_ids=[10])
+    )
+
+
+def test_the_160_against_10_story_names_both_numbers_and_who_made_each() -> None:
+    first, second = mismatch_words(the_story())
+    assert first == (
+        "the plan expects 10 slots (engine.step_plan:make_plan), the allocator reserved 160 "
+        "(engine.kv.ledger:Ledger.reserve): 1 against 16 a request, for 10 requests"
+    )
+    assert second.startswith(
+        "the allocator reserved 160 slots (engine.kv.ledger:Ledger.reserve), the runner wrote 10 ("
+    )
+
+
+def test_rows_without_slots_are_a_mismatch_too() -> None:
+    step = made.step(1, 10, shapes=made.StepShapes(input_ids=[10], out_cache_loc=[160]))
+    assert mismatch_words(step) == [
+        "the forward got 10 rows (input_ids) and 160 slots to write them to (out_cache_loc)"
+    ]
+
+
+def test_no_share_a_request_where_there_is_none() -> None:
+    prompts = made.prefill(1, 300, slots_written=299)
+    assert mismatch_words(prompts)[0].endswith("(the event does not say by whom)")
+
+
+def test_every_stage_has_its_numbers_and_who_set_them() -> None:
+    by_name = {stage.name: stage for stage in stages(the_story())}
+    assert list(by_name) == ["schedule", "decide", "plan", "reserve", "draft", "run", "accept", "sync", "publish"]
+    assert by_name["decide"].set_by == ("decision by engine.spec.policy:ThresholdPolicy.decide",)
+    assert by_name["plan"].set_by == (
+        "slots_expected by engine.step_plan:make_plan",
+        "widths by engine.step_plan:width_of",
+    )
+    assert [name for name, stage in by_name.items() if stage.is_wrong] == ["reserve", "run"]
+    assert by_name["draft"].what == "nothing is drafted in this step"
+    assert by_name["sync"].cpu_us is None
+
+
+def test_a_tree_and_what_was_accepted_of_it() -> None:
+    by_name = {stage.name: stage for stage in stages(made.step(1, 4))}
+    assert by_name["draft"].what == "a tree, 4 children a node, 2 deep, 16 nodes a request with the root (eagle3)"
+    assert by_name["accept"].what.startswith("6 of 60 drafts correct (by depth 4/2) in 4 verifies")
+
+
+def test_unknown_stages_and_quantities_are_shown() -> None:
+    step = made.step(1, 2, cpu_us={"run": 10, "sprout": 20}, trace={"sap": "tree.root:rise"})
+    assert stages(step)[-1].name == "sprout"
+    text = "\n".join("".join(word for word, _ in line) for line in step_lines(step, 80))
+    assert "set sap by tree.root:rise" in text
+
+
+def test_setter_without_its_reason() -> None:
+    assert setter_of(the_story(), "decision") == "engine.spec.policy:ThresholdPolicy.decide"
+    assert setter_of(the_story(), "nothing") == ""
+
+
+@pytest.mark.parametrize("width", [40, 63, 79, 120])
+def test_no_line_is_wider_than_the_pane(width: int) -> None:
+    for step in (the_story(), made.step(1, 4), made.prefill(2, 3000, reason_detail="日本語 " * 30)):
+        assert all(sum(width_of(word) for word, _ in line) <= width for line in step_lines(step, width))
+
+
+def test_bars() -> None:
+    assert [bar_text(share, 4) for share in (0.0, 0.001, 0.5, 1.0)] == ["", "▏", "██", "████"]
