@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from probes.events import KvUse, StepEvent
+from probes.subscriber import Received
 from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.recording import made_recording
@@ -38,14 +40,14 @@ def test_the_whole_of_it(story: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_counts_are_those_of_the_events_in_it(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = checked(capsys, str(story))
     metrics, session = found["metrics"], made_recording.session()
-    steps = [item for item in session if getattr(item, "cpu_us", None) is not None]
+    steps = [item for item in session if isinstance(item, StepEvent)]
     assert code == ExitCode.OK
     assert found["source"] == "recording"
     assert metrics["steps"] == len(steps)
     assert (metrics["gaps"], metrics["lost"], metrics["late"]) == (1, 3, 2)
     assert (metrics["malformed"], metrics["dropped"], metrics["restarts"]) == (1, 3, 1)
     assert (metrics["knob_changes"], metrics["alerts"], metrics["requests_finished"]) == (1, 1, 1)
-    correct, verified = sum(s.correct_drafts for s in steps), sum(s.verified for s in steps)  # type: ignore[union-attr]
+    correct, verified = sum(s.correct_drafts for s in steps), sum(s.verified for s in steps)
     assert metrics["accept_length"] == pytest.approx(1 + correct / verified)
 
 
@@ -85,8 +87,8 @@ def test_a_recording_that_was_cut_off_is_read_and_said_to_be_incomplete(
 
 
 def test_an_idle_end_shows_whether_slots_leaked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pools = {name: made.KvUse(used=2, total=64) for name in ("target", "draft")}
-    items = [made.hello(), made.step(1), made.step(2, kv=pools), made.heartbeat(1, step=2)]
+    pools = {name: KvUse(used=2, total=64) for name in ("target", "draft")}
+    items: list[Received] = [made.hello(), made.step(1), made.step(2, kv=pools), made.heartbeat(1, step=2)]
     path = made_recording.write(tmp_path / "leak.mcap", items)
     code, found = checked(capsys, str(path), "-e", "slots_leaked == 0")
     assert code == ExitCode.FALSE
