@@ -19,6 +19,7 @@ from probes.subscriber import Gap, Restart
 from tests.workbench import made_events as made
 from tests.workbench.conftest import MakeEngine
 from tests.workbench.made_engine import MadeEngine
+from workbench.recording.mcap_sink import McapSink
 from workbench.recording.part_file import PartFile
 from workbench.recording.reader import Recording
 from workbench.recording.recorder import Recorder
@@ -109,6 +110,30 @@ def test_a_burst_that_the_bus_cannot_hold_is_a_gap_of_exact_numbers(engine: Made
         assert opened.lost() == lost == sum(gap.count for gap in gaps)
     missing = {number for gap in gaps for number in range(gap.first, gap.last + 1)}
     assert sorted([*there, *missing]) == list(range(1, count + 1))
+    assert list(verify(path)) == []
+
+
+def test_a_disk_that_stands_still_costs_events_but_no_memory(
+    engine: MadeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B87: what waits for the recorder is bounded, the engine publishes on, and every number is accounted for."""
+    path, goes_on, real, event = tmp_path / "x.mcap", threading.Event(), McapSink.flush, made.step(1)
+    with recording(engine, path) as recorder:
+
+        def stuck(sink: McapSink) -> None:
+            goes_on.wait(60)
+            real(sink)
+
+        monkeypatch.setattr(McapSink, "flush", stuck)
+        for _ in range(60_000):
+            engine.bus.publish(event)
+        held = recorder.status.events
+        assert engine.step() == 1  # nobody waits for the disk
+        goes_on.set()
+        until(lambda: recorder.status.events + recorder.status.lost >= 60_001)
+        assert held < 30_000
+    assert recorder.status.lost > 0
+    assert recorder.status.error == ""
     assert list(verify(path)) == []
 
 
