@@ -10,7 +10,6 @@ The screen is the real one, without a terminal; it is saved by Textual's own exp
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from probes.control import ControlClient
 from probes.discovery import EngineRecord, find_record
 from probes.ci.openai_client import Answer, OpenAiClient
 from workbench.demo.prompts import load_prompts
+from workbench.replay.screenshot import without_fonts
 from workbench.tui.app import AttachApp
 from workbench.tui.bus_feed import BusFeed
 from workbench.tui.bus_steering import BusSteering
@@ -27,14 +27,7 @@ from workbench.tui.bus_steering import BusSteering
 SIZE = (132, 37)
 LONG, SHORT = 120, 6
 """Tokens of the answers that stay, and of those that push the load over the threshold for a moment."""
-FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 PATIENCE_S = 120.0
-
-
-def without_fonts(svg: str) -> str:
-    """A page that shows the picture fetches no fonts: name those that readers have."""
-    svg = re.sub(r"@font-face\s*\{[^}]*\}\s*", "", svg)
-    return re.sub(r"font-family: [^;]+;", f"font-family: {FONT};", svg)
 
 
 async def until(app: AttachApp, what: str, steps: int = 0, *, mode: str | None = None) -> None:

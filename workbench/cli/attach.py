@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named
+from workbench.cli.full_screen import require_terminal
 from workbench.console import fail
 from workbench.exit_codes import ExitCode
-
-
-def require_terminal(name: str | None) -> None:
-    """A full screen needs a terminal on all ends, one that can move its cursor.
-
-    Raises:
-        CommandError: there is none; names what works without.
-    """
-    instead = f"use `specwb tail{f' {name}' if name else ''}` in pipes and scripts"
-    # Textual draws on stderr: with that in a file the screen would run unseen.
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        fail(ExitCode.USAGE, f"attach needs a terminal on stdin, stdout and stderr; {instead}")
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        fail(ExitCode.USAGE, f"attach needs a terminal that can move its cursor (TERM is dumb or unset); {instead}")
 
 
 @click.command("attach")
@@ -39,7 +23,7 @@ def command(name: str | None) -> int:
     Example:
       specwb attach demo
     """
-    require_terminal(name)
+    require_terminal("attach", f"use `specwb tail{f' {name}' if name else ''}` in pipes and scripts")
     record = engine_named(name)
     from workbench.tui.crash_report import describe, write_report
     from workbench.tui.screen import ScreenCrash, attach

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,16 @@ def picture_path(value: str | None) -> Path | None:
     return path
 
 
+def recording_path(word: str) -> Path:
+    """The file; a bare name that is none here may be a session that ships with specwb."""
+    path = Path(word)
+    if not path.exists() and path.name == word and not path.suffix:
+        shipped = Path(str(files("recordings") / f"{word}.mcap"))
+        if shipped.is_file():
+            return shipped
+    return path
+
+
 @click.command("replay")
 @click.argument("file", shell_complete=recordings)
 @click.option("--at", help="Begin there: 12s, 1m30s, 50%, HH:MM:SS, step:1234, switch:2, bookmark:NAME, start, end.")
@@ -90,7 +101,8 @@ def command(
     picture: str | None,
     size: tuple[int, int],
 ) -> int:
-    """Play a recording on the screens of a live engine. Needs no engine; changes nothing in the recording.
+    """Play a recording on the screens of a live engine. Needs no engine; changes nothing in the recording. FILE is one
+    that `specwb record` made, finished or not, or the name of one that ships with specwb.
 
     Press ? for the player's keys: pause, step both ways, speed, go to a place, next switch, bookmarks. Bookmarks are
     kept beside the recording. With --screenshot the screen is drawn without a terminal, where --at says, else at
@@ -111,11 +123,12 @@ def command(
     from workbench.replay.player import Player
 
     try:
-        recording = Recording.open(file)
+        source = recording_path(file)
+        recording = Recording.open(source)
     except RecordingError as error:
         fail(ExitCode.USAGE, str(error))
     with recording:
-        player = Player(recording, Path(file), speed=speed)
+        player = Player(recording, source, speed=speed)
         try:
             if at is not None or path is not None:
                 player.seek(at if at is not None else "end")
