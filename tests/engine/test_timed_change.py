@@ -71,7 +71,7 @@ def test_a_change_goes_back_in_an_idle_engine(tmp_path: Path) -> None:
         try:
             message: ipc.FromEngine | None = None
             while not isinstance(message, ipc.Ready | ipc.Fatal):
-                assert pull.poll(DEADLINE_S * 1000), f"never ready; the last it said is {message}"
+                assert pull.poll(int(DEADLINE_S * 1000)), f"never ready; the last it said is {message}"
                 message = ipc.decode_from_engine(pull.recv())
             with ControlClient(boot.bus, timeout=DEADLINE_S) as client, Subscriber(boot.bus, ("knob",)) as subscriber:
                 before = client.state().knobs

@@ -8,13 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from probes.bus_sockets import BusSockets
 from probes.control import Refused, decode_reply
 from probes.discovery import find_record, new_record, write_record
 from probes.endpoints import Endpoints
 from probes.events import AlertEvent, Event, RequestEvent, StepEvent
 from probes.runtime_dir import engine_dir
 from probes.subscriber import Subscriber
-from probes.wire import Message, decode_event
+from probes.wire import Message, decode_event, pack
 from tests.probes.fake_engine import poll_until, running, steps_in
 
 
@@ -53,13 +54,19 @@ def test_the_state_of_a_record(runtime: Path) -> None:
 
 
 @pytest.mark.parametrize("topic", ["step_trace", "steps"])
-def test_a_topic_whose_name_begins_like_ours_is_skipped(endpoints: Endpoints, topic: str) -> None:
+def test_a_topic_whose_name_begins_like_ours_is_skipped(
+    endpoints: Endpoints, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Subscriptions are prefixes, so a newer engine's `step_trace` comes to everybody who follows `step`."""
     with running(endpoints) as engine, Subscriber(endpoints, ["step"]) as subscriber:
         poll_until(subscriber, lambda _: subscriber.is_joined)
-        sockets = engine.bus
-        pack = [topic.encode(), (1).to_bytes(8, "big"), msgspec.msgpack.encode({"type": topic})]
-        sockets._drain, drain = (lambda s: (s.events.send_multipart(pack), drain(s))[1]), sockets._drain  # type: ignore[method-assign]
+        drain = engine.bus._drain
+
+        def drain_and_more(sockets: BusSockets) -> bool:
+            sockets.events.send_multipart(pack(topic, 1, msgspec.msgpack.encode({"type": topic})))
+            return drain(sockets)
+
+        monkeypatch.setattr(engine.bus, "_drain", drain_and_more)
         engine.publish_steps(2)
         items = poll_until(subscriber, lambda items: len(steps_in(items)) == 2)
     assert len(items) == 2, "nothing is said about it"

@@ -163,7 +163,7 @@ def test_the_script(kind: str, capsys: Capture) -> None:
 def test_a_real_bash(engine: MadeEngine, tmp_path: Path) -> None:
     """The script as installed; `specwb` is found on the path, as it would be."""
     program = tmp_path / "specwb"
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} -m workbench \"$@\"\n")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m workbench "$@"\n')
     program.chmod(0o755)
     lines = [["set", "ma"], ["set", "made", "thre"], ["set", "made", "spec", "=", "o"]]
     asks = "\n".join(
