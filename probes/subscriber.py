@@ -192,9 +192,8 @@ class Subscriber:
     def recall(self, topic: str, count: int) -> list[Event]:
         """The newest ``count`` events of a topic from before this subscriber came, oldest first.
 
-        Of those that the engine still keeps: some thousands. ``poll`` never returns them, and nothing about gaps changes.
-
-        Nothing, once the engine has restarted: everything of its new boot comes by itself.
+        Of those that the engine still keeps: some thousands. ``poll`` never returns them, and nothing about gaps
+        changes. Nothing, once the engine has restarted: everything of its new boot comes by itself.
 
         Raises:
             ValueError: an unknown topic.
