@@ -33,6 +33,8 @@ def test_recall_of_a_full_ring_is_what_it_holds(endpoints: Endpoints) -> None:
     with running(endpoints, ring=700) as engine:
         engine.publish_steps(2000)
         with Subscriber(endpoints, ["step"]) as subscriber:
+            # A ring that is still being filled holds other steps from one moment to the next.
+            poll_until(subscriber, lambda _: engine.bus._replays.last_sent.get("step") == 2000)
             assert steps_in([*subscriber.recall("step", 1500)]) == list(range(1301, 2001))
 
 
