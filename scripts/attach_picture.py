@@ -14,10 +14,10 @@ import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from probes.ci.openai_client import Answer, OpenAiClient
 from probes.clock import SystemClock
 from probes.control import ControlClient
 from probes.discovery import EngineRecord, find_record
-from probes.ci.openai_client import Answer, OpenAiClient
 from workbench.demo.prompts import load_prompts
 from workbench.replay.screenshot import without_fonts
 from workbench.tui.app import AttachApp
