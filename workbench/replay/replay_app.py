@@ -57,6 +57,7 @@ class ReplayApp(AttachApp):
         self.player = player
         self.message_clock = player.clock.real
         self._player_panel = LinePanel(id="player")
+        self._stood_at: float | None = None  # where the views were drawn while the time stood still
         if screen is not None:
             titles = [view.title for view in self._views]
             if screen not in titles:
@@ -69,6 +70,19 @@ class ReplayApp(AttachApp):
     def on_mount(self) -> None:
         if self.player.trouble:
             self.say(self.player.trouble, "warn")
+
+    def tick(self) -> None:
+        # Views that draw a few times a second do so by the clock: of one that stands they would miss the last moment.
+        clock = self.player.clock
+        stands_at = clock.position if clock.is_paused or clock.is_at_end else None
+        if stands_at is not None and stands_at != self._stood_at:
+            self._draw_anew()
+        self._stood_at = stands_at
+        super().tick()
+
+    def _draw_anew(self) -> None:
+        for view in self._views:
+            view.forget()
 
     def _show_status(self) -> None:
         super()._show_status()
@@ -130,6 +144,7 @@ class ReplayApp(AttachApp):
         for table in self.screen_stack[0].query(StepTable):
             if not table.is_following:  # rows of another place
                 table.follow()
+        self._draw_anew()
         self.tick()
         if words:
             self.say(words, "note", MESSAGE_S)

@@ -38,6 +38,9 @@ class LinesView(View, can_focus=True):
         if self._shown is None or not 0 <= now - self._shown[1] < REDRAW_S:
             self._draw(state, now)
 
+    def forget(self) -> None:
+        self._shown = None
+
     def take_focus(self) -> None:
         self.focus()
 

@@ -17,5 +17,8 @@ class View(Container):
         """Paint what changed since the last call. ``now`` is the screen's monotonic clock."""
         raise NotImplementedError
 
+    def forget(self) -> None:
+        """Draw at the next ``show``, however lately that was done: a player stands elsewhere, or has stopped."""
+
     def take_focus(self) -> None:
         """The view came on show: give the keys to the part that reads them."""

@@ -75,6 +75,7 @@ async def all_views(app: AttachApp, pilot: Pilot[int]) -> dict[str, str]:
     """Each view's screen, as it is now."""
     texts = {}
     for number, name in enumerate(VIEWS, 1):
+        app._views[number - 1].forget()  # how often it is drawn is not the question here
         app.action_view(number)
         await settle(app, pilot)
         texts[name] = screen_text(app)

@@ -114,6 +114,25 @@ async def test_steps_both_ways() -> None:
         assert "no step after this one" in await replay.press("full_stop")
 
 
+async def test_a_small_step_is_drawn_on_every_view() -> None:
+    """Views that are drawn four times a second live follow steps of milliseconds while the time stands."""
+    told_: list[tuple[float, Received]] = [(T0, made.hello())]
+    told_ += [(T0 + n * 0.01, made.step(n, 1 + n % 3, t=T0 + n * 0.01)) for n in range(1, 100)]
+    async with Replay(MemorySession(told_), screen="overview").run() as replay:
+        await replay.wait(0.5)
+        before = await replay.press("p")
+        after = await replay.press("full_stop")
+        assert replay.step == 51
+        assert "running 1" in after
+        assert "running 3" in before
+        await replay.press("p")
+        await replay.wait(0.4)
+        text = await replay.wait(100.0)
+        assert "END" in text
+        text = await replay.wait(0.1)
+        assert "running 1" in text, "the last step's"
+
+
 async def test_speed() -> None:
     async with Replay().run() as replay:
         await replay.press("greater_than_sign", "greater_than_sign")
