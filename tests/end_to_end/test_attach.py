@@ -68,7 +68,9 @@ class Tmux:
         self._environment = environment
         self._base = ["tmux", "-S", f"{environment['XDG_RUNTIME_DIR']}/tmux.sock", "-f", "/dev/null"]
         width, height = map(str, size)
-        self._run("new-session", "-d", "-x", width, "-y", height, f"{' '.join(command)}; echo ended with $?; cat")
+        folder = environment["XDG_RUNTIME_DIR"]  # where the screen records to
+        run = f"cd {folder}; PYTHONPATH={ROOT} {' '.join(command)}; echo ended with $?; cat"
+        self._run("new-session", "-d", "-x", width, "-y", height, run)
 
     def _run(self, *arguments: str) -> str:
         return subprocess.run(
@@ -146,8 +148,27 @@ def test_watch_and_switch_a_real_engine(environment: dict[str, str], size: tuple
                 assert specwb(environment, "get", "spec") == "off\n"
                 specwb(environment, "set", "spec=on", "--why", "end to end")
                 tmux.wait_for(" SPEC   spec on")  # the change's own row scrolls away within a few steps
+                tmux.press("r")
+                tmux.wait_for(" REC  0:0")
+                tmux.press("2")
+                tmux.press("f")
+                tmux.wait_for("FROZEN")
+                tmux.press("f")
+                tmux.press("5")
+                tmux.wait_for("(end to end)")  # the audit trail has the other client's change
+                tmux.press("u")
+                tmux.wait_for("Change spec on → off?")
+                tmux.press("y")
+                tmux.wait_for("spec on → off took effect at step")
+                tmux.press("4")
+                tmux.wait_for("KNOB: spec on → off")
             tmux.press("q")
-            assert "LIVE" not in tmux.wait_for("ended with 0")
+            last = tmux.wait_for("ended with 0")
+            assert "LIVE" not in last
+            assert "specwb: recorded 0:" in last
+            (recording,) = Path(environment["XDG_RUNTIME_DIR"]).glob("real-*.mcap")
+            told = json.loads(specwb(environment, "recordings", "info", str(recording), "--json"))
+            assert told["finished"] is True
         finally:
             tmux.close()
         server.send_signal(signal.SIGINT)

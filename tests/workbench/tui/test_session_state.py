@@ -130,3 +130,15 @@ def test_knobs_of_a_newer_engine_do_not_break_anything() -> None:
     state = after(made.hello(knobs={**made.knobs(), "warp": 9}))
     assert state.knobs["warp"] == 9
     assert state.knob_values is None
+
+
+def test_after_a_restart_no_knob_of_the_old_boot_is_believed() -> None:
+    """B89: until the new boot has said its knobs there are none; its changes are not those of the old one."""
+    state = after(made.hello(), made.knob_change(5, {"threshold": 4}, {"threshold": 9}), made.step(6, 3, knob_epoch=1))
+    state.apply(Restart(made.BOOT, "c0ffee00"), 1000.0)
+    assert state.knobs == {}
+    assert state.last_step is None
+    state.apply(made.hello(boot_id="c0ffee00"), 1000.0)
+    assert state.knobs["threshold"] == 4
+    assert state.trail.newest is not None
+    assert not state.trail.is_of_now(state.trail.newest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from probes.events import StepEvent, StepShapes
 from tests.workbench import made_events as made
 from workbench.cell_text import width_of
 from workbench.tui.step_detail import bar_text, step_lines
@@ -18,11 +19,9 @@ TRACE = {
 }
 
 
-def the_story() -> made.StepEvent:
+def the_story() -> StepEvent:
     """Ten requests, decided plain, and sixteen slots a request all the same."""
-    return made.step(
-        1200, 10, slots_reserved=160, slots_written=10, trace=TRACE, shapes=made.StepShapes(input_ids=[10])
-    )
+    return made.step(1200, 10, slots_reserved=160, slots_written=10, trace=TRACE, shapes=StepShapes(input_ids=[10]))
 
 
 def test_the_160_against_10_story_names_both_numbers_and_who_made_each() -> None:
@@ -37,7 +36,7 @@ def test_the_160_against_10_story_names_both_numbers_and_who_made_each() -> None
 
 
 def test_rows_without_slots_are_a_mismatch_too() -> None:
-    step = made.step(1, 10, shapes=made.StepShapes(input_ids=[10], out_cache_loc=[160]))
+    step = made.step(1, 10, shapes=StepShapes(input_ids=[10], out_cache_loc=[160]))
     assert mismatch_words(step) == [
         "the forward got 10 rows (input_ids) and 160 slots to write them to (out_cache_loc)"
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
@@ -53,6 +54,57 @@ def test_quit_within_two_seconds(engine: MadeEngine, rate: int) -> None:
         assert terminal.wait() == 0
         assert time.monotonic() - asked < 10.0
         assert_intact(terminal)
+
+
+def test_suspended_for_a_flood_and_continued(engine: MadeEngine) -> None:
+    """B112: ctrl-z gives the terminal back and stops; the engine does not notice; then the screen comes back and tells
+    what it missed."""
+    with Terminal("attach", "made") as terminal:
+        terminal.wait_for("IDLE")
+        terminal.press(b"\x1a")
+        until_state(terminal, "T")
+        terminal.read()
+        assert terminal.modes_on == set()
+        assert terminal.attributes == terminal.before
+        seen = len(terminal.output)
+        memory = resident_mb(terminal)
+        for _ in range(20_000):
+            engine.step()
+        assert state_of(terminal) == "T"
+        terminal.kill(signal.SIGCONT)
+        deadline = time.monotonic() + 30
+        newest: list[bytes] = []  # what came after the flood is live again
+        while not any(b"step " + step in said(terminal, seen) for step in newest):
+            assert time.monotonic() < deadline, said(terminal, seen)[-2000:]
+            newest.append(b"%d" % engine.step())
+            terminal.read(0.3)
+        assert b"\x1b[?1049h" in terminal.output[seen:]
+        assert resident_mb(terminal) < memory + 150
+        terminal.press(b"q")
+        assert terminal.wait() == 0
+        assert_intact(terminal)
+
+
+def said(terminal: Terminal, since: int) -> bytes:
+    """What was written, without its escape sequences."""
+    return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", terminal.output[since:])
+
+
+def state_of(terminal: Terminal) -> str:
+    """The kernel's letter for the process: R, S, T (stopped)…"""
+    return Path(f"/proc/{terminal.process.pid}/stat").read_text().rpartition(") ")[2][0]
+
+
+def until_state(terminal: Terminal, letter: str) -> None:
+    deadline = time.monotonic() + 30
+    while state_of(terminal) != letter:
+        assert time.monotonic() < deadline
+        terminal.read()
+
+
+def resident_mb(terminal: Terminal) -> float:
+    pages = int(Path(f"/proc/{terminal.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 CRASH = """
