@@ -8,6 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
+from probes.events import AlertEvent
 from workbench.tui.line_panel import Line, RoleStyles
 from workbench.tui.scroll_mark import scroll_mark
 from workbench.tui.step_detail import entry_lines
@@ -31,16 +32,17 @@ class DetailPane(RoleStyles, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._entry: Entry | None = None
+        self._alert: AlertEvent | None = None
         self._lines: list[Line] = []
         self._top = 0
 
-    def show(self, entry: Entry | None) -> None:
-        """Show another entry."""
-        self._entry = entry
+    def show(self, entry: Entry | None, alert: AlertEvent | None = None) -> None:
+        """Show another entry; ``alert``: that two counts of this step differed before it ran as it did."""
+        self._entry, self._alert = entry, alert
         self._fill()
 
     def _fill(self) -> None:
-        lines = entry_lines(self._entry, self.size.width - 1)
+        lines = entry_lines(self._entry, self.size.width - 1, self._alert)
         if lines != self._lines:
             self._lines = lines
             self.refresh()

@@ -23,6 +23,7 @@ from workbench.tui.decision_log import DecisionLog
 from workbench.tui.feed import FeedItem, Gone, Heard, Rewound, Skipped
 from workbench.tui.gain import GainMeter
 from workbench.tui.history import History
+from workbench.tui.plan_alerts import PlanAlerts
 from workbench.tui.timeline import Mark, Timeline
 from workbench.tui.windows import Acceptance, AcceptWindow, RateWindow
 
@@ -62,6 +63,7 @@ class SessionState:
         self.knob_epoch = -1
         self.trail = AuditTrail()
         self.decisions = DecisionLog()
+        self.plan_alerts = PlanAlerts()
         self.lost: Counter[str] = Counter()
         """Topic -> events that the bus lost on the way to us."""
         self.recovered = 0
@@ -138,7 +140,8 @@ class SessionState:
                 self.last_alert = event
                 self.history.mark(event.t, "alert", event.code)
                 text, severe = f"{event.level}: {event.message} [{event.code}]", event.level == "error"
-                self.timeline.append(Mark("alert", text, severe))
+                self.timeline.append(Mark("alert", text, severe, event))
+                self.plan_alerts.take(event)
                 self.decisions.note("alert", text, event.step, event.boot_id, severe)
             case DropEvent():
                 self.dropped = max(self.dropped, event.total)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from probes.events import StepEvent
+from probes.events import AlertEvent, StepEvent
 from workbench.cell_text import fit, wrap
 from workbench.tui.line_panel import Line, Word, fit_items, mode_role
+from workbench.tui.plan_alerts import alert_words
 from workbench.tui.step_trace import Stage, has_mismatch, mismatch_words, others_set_by, stages
 from workbench.tui.timeline import Entry, Mark
 
@@ -48,8 +49,8 @@ def _stage_lines(stage: Stage, longest: int, width: int) -> list[Line]:
     return lines
 
 
-def step_lines(step: StepEvent, width: int) -> list[Line]:
-    """The pane's lines for a step, each within ``width`` cells."""
+def step_lines(step: StepEvent, width: int, alert: AlertEvent | None = None) -> list[Line]:
+    """The pane's lines for a step, each within ``width`` cells; ``alert``: its first plan did not hold."""
     mode = step.mode.upper()
     head: list[Line] = [[(f" step {step.step} ", "strong"), (mode, mode_role(mode))]]
     if step.simulated:
@@ -62,6 +63,12 @@ def step_lines(step: StepEvent, width: int) -> list[Line]:
     if has_mismatch(step):
         for words in mismatch_words(step):
             lines += _labelled("MISMATCH", words, width, "bad", "bad")
+    if alert is not None:
+        then = "; then it was planned once more, and ran as below" if step.replanned else ""
+        lines += _labelled("MISMATCH", alert_words(alert, step.requests) + then, width, "bad", "bad")
+    elif step.replanned:
+        words = "two counts of its first plan differed (the alert is no longer known); it was planned once more"
+        lines += _labelled("REPLAN", words, width, "warn", "warn")
     lines += _labelled("why", f"{step.reason}: {step.reason_detail}" if step.reason_detail else step.reason, width)
     total = f"{sum(step.cpu_us.values()) / 1000:.1f} ms by the CPU's clock" if step.cpu_us else "not measured"
     since = f"; began {step.round_us / 1000:.1f} ms after the step before" if step.round_us else ""
@@ -77,10 +84,13 @@ def step_lines(step: StepEvent, width: int) -> list[Line]:
     return lines
 
 
-def entry_lines(entry: Entry | None, width: int) -> list[Line]:
+def entry_lines(entry: Entry | None, width: int, alert: AlertEvent | None = None) -> list[Line]:
     """The pane's lines for whatever row is selected."""
     if entry is None:
         return [[(" no step selected", "dim")]]
     if isinstance(entry, Mark):
-        return [[(f" {entry.kind.upper()} ", "strong")], *_labelled("", entry.text, width)]
-    return step_lines(entry, width)
+        lines: list[Line] = [[(f" {entry.kind.upper()} ", "strong")], *_labelled("", entry.text, width)]
+        if entry.alert is not None and entry.alert.code == "plan_mismatch":
+            lines += _labelled("MISMATCH", alert_words(entry.alert), width, "bad", "bad")
+        return lines
+    return step_lines(entry, width, alert)

@@ -45,7 +45,7 @@ NUMBERS: dict[str, Number] = {
 }
 """The numbers that can be compared, by the word of the table's column where there is one."""
 FLAGS: dict[str, Test] = {
-    "mismatch": lambda step: not slots_agree(step),
+    "mismatch": lambda step: not slots_agree(step) or step.replanned,  # also of a first plan that was thrown away
     "replanned": lambda step: step.replanned,
     "simulated": lambda step: step.simulated,
 }

@@ -9,14 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
+from probes.events import StepEvent
 from workbench.tui.detail_pane import DetailPane
 from workbench.tui.line_panel import Line, LinePanel, Word
+from workbench.tui.plan_alerts import PlanAlerts
 from workbench.tui.prompt_line import PromptLine
 from workbench.tui.session_state import SessionState
 from workbench.tui.step_filter import FilterError, parse_filter
 from workbench.tui.step_search import find_step
 from workbench.tui.step_table import StepTable
-from workbench.tui.timeline import Timeline
+from workbench.tui.timeline import Entry, Timeline
 from workbench.tui.view import View
 
 WIDE = 150
@@ -54,6 +56,7 @@ class StepsView(View):
         self.detail = DetailPane(id="detail")
         self._note = LinePanel(id="steps-note")
         self._prompt = PromptLine(id="steps-prompt")
+        self._alerts: PlanAlerts | None = None
         self._missed = ""
         self._painted = 0  # row that was next at the last paint
         self._calm_at = 0.0
@@ -72,9 +75,10 @@ class StepsView(View):
         self.table.focus()
 
     def show(self, state: SessionState, now: float) -> None:
+        self._alerts = state.plan_alerts
         late = self.table.is_following and self._floods(state.timeline.end, now)
         if not late and self.table.sync():
-            self.detail.show(self.table.entry)
+            self._show_detail(self.table.entry)
         self._show_note()
 
     def _floods(self, end: int, now: float) -> bool:
@@ -89,8 +93,12 @@ class StepsView(View):
 
     def on_step_table_selected(self, message: StepTable.Selected) -> None:
         self._missed = ""
-        self.detail.show(message.entry)
+        self._show_detail(message.entry)
         self._show_note()
+
+    def _show_detail(self, entry: Entry | None) -> None:
+        alert = self._alerts.of(entry) if self._alerts and isinstance(entry, StepEvent) else None
+        self.detail.show(entry, alert)
 
     def go_to(self, step: int, boot_id: str = "") -> None:
         """Select a step, or the one with the nearest number that is kept, and say so."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from probes.events import StepEvent
+from probes.events import AlertEvent, StepEvent
 
 MarkKind = Literal["knob", "gap", "restart", "alert", "drop", "malformed", "gone", "skipped"]
 
@@ -23,6 +23,8 @@ class Mark:
     kind: MarkKind
     text: str
     severe: bool = False
+    alert: AlertEvent | None = None
+    """The alert itself, for what its text does not say."""
 
 
 Entry = StepEvent | Mark

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from probes.events import StepEvent, StepShapes
+from probes.events import AlertEvent, StepEvent, StepShapes
 from tests.workbench import made_events as made
 from workbench.cell_text import width_of
+from workbench.tui.plan_alerts import KEPT, PlanAlerts, alert_words
 from workbench.tui.step_detail import bar_text, step_lines
 from workbench.tui.step_trace import mismatch_words, setter_of, stages
 
@@ -86,3 +87,37 @@ def test_no_line_is_wider_than_the_pane(width: int) -> None:
 
 def test_bars() -> None:
     assert [bar_text(share, 4) for share in (0.0, 0.001, 0.5, 1.0)] == ["", "▏", "██", "████"]
+
+
+def plan_mismatch(step: int, **data: object) -> AlertEvent:
+    given = {"quantity": "slots", "expected": 10, "expected_by": "a:decide", "found": 160, "found_by": "b:reserve"}
+    return made.alert("step was not run", code="plan_mismatch", level="error", step=step, data=given | data)
+
+
+def test_a_step_that_was_planned_again_tells_what_its_first_plan_had() -> None:
+    """The engine throws the first plan away before anything runs: only its alert has both numbers."""
+    alert = plan_mismatch(37)
+    again = made.step(37, 10, spec=True, replanned=True)
+    text = " ".join(" ".join(word for word, _ in line) for line in step_lines(again, 500, alert))
+    assert "slots: 10 expected by a:decide, 160 found from b:reserve: 1 against 16 a request, for 10 requests" in text
+    assert "then it was planned once more" in text
+    unknown = " ".join(" ".join(word for word, _ in line) for line in step_lines(again, 500))
+    assert "the alert is no longer known" in unknown
+
+
+def test_alerts_are_found_by_boot_and_step_and_are_bounded() -> None:
+    """B104."""
+    alerts = PlanAlerts()
+    alerts.take(made.alert(step=1))
+    assert alerts.of(made.step(1)) is None
+    for number in range(1, 2 * KEPT):
+        alerts.take(plan_mismatch(number))
+    assert alerts.of(made.step(1)) is None
+    newest = alerts.of(made.step(2 * KEPT - 1))
+    assert newest is not None
+    assert alerts.of(made.step(2 * KEPT - 1, boot_id="other")) is None
+    assert alert_words(newest).endswith("160 found from b:reserve")
+
+
+def test_an_alert_without_numbers_keeps_its_words() -> None:
+    assert alert_words(plan_mismatch(1, found=None)) == "step was not run"

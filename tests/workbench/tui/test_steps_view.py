@@ -184,3 +184,17 @@ async def test_keys_are_answered_at_once_after_100_000_steps() -> None:
                 slowest = max(slowest, time.perf_counter() - began)
         assert len(table.timeline) <= 22_500
         assert slowest < 10.0
+
+
+async def test_the_story_of_160_against_10_is_one_filter_away() -> None:
+    data = {"quantity": "slots", "expected": 10, "expected_by": "a:decide", "found": 160, "found_by": "b:reserve"}
+    alert = made.alert("step 33 was not run", code="plan_mismatch", level="error", step=33, data=data)
+    again = made.step(33, 10, spec=True, replanned=True, knob_epoch=1)
+    bench = Bench([*story(), alert, again, *(made.step(n, 3, knob_epoch=1) for n in range(34, 60))])
+    async with bench.app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot, bench)
+        await press(pilot, bench, "slash")
+        await type_text(pilot, bench, "mismatch")
+        text = await press(pilot, bench, "enter", "enter")
+        assert len(rows(text)) == 2
+        assert "MISMATCH slots: 10 expected by a:decide, 160 found from b:reserve: 1 against 16 a request" in text
