@@ -5,7 +5,7 @@ from __future__ import annotations
 from probes.checks.expectation import OPERATORS, Expectation, ExpectationError, metrics_text, parse_expectation
 from probes.checks.junit import junit_error, junit_xml
 from probes.checks.metrics import METRICS, Metric, Reading, number_text, quantile, read, read_all
-from probes.checks.tally import SwitchCounter, Tally
+from probes.checks.tally import Tally
 from probes.checks.verdict import Verdict, judge
 from probes.checks.watch import WentSilent, watch
 
@@ -16,7 +16,6 @@ __all__ = [
     "ExpectationError",
     "Metric",
     "Reading",
-    "SwitchCounter",
     "Tally",
     "Verdict",
     "WentSilent",

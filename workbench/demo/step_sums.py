@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
-from probes.checks import SwitchCounter
 from probes.events import StepEvent
+from probes.switches import SwitchCounter
 from workbench.step_words import slots_agree
 
 FEWEST_STEPS = 5

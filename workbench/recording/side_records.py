@@ -99,26 +99,11 @@ def received(record: GapRecord | RestartRecord | MalformedRecord) -> Received:
             return Malformed(record.reason, record.frames, record.topic, record.seq)
 
 
-class SwitchWatch:
-    """Notices when speculation goes on or off. Steps without a decode request say nothing about it."""
-
-    def __init__(self) -> None:
-        self._mode = ""
-
-    def see(self, step: StepEvent) -> MarkRecord | None:
-        """The mark of this step, when it runs in another mode than the decode step before."""
-        if step.mode == "prefill":
-            return None
-        before, self._mode = self._mode, "spec" if step.mode == "spec" else "plain"
-        if not before or before == self._mode:
-            return None
-        why = step.reason + (f": {step.reason_detail}" if step.reason_detail else "")
-        text = f"{before} → {self._mode}: {why}"
-        return MarkRecord(boot_id=step.boot_id, kind="switch", step=step.step, text=text)
-
-    def forget(self) -> None:
-        """A new boot begins: its first mode is no switch."""
-        self._mode = ""
+def switch_mark(step: StepEvent) -> MarkRecord:
+    """The mark of a step with which speculation went on or off."""
+    words = "plain → spec" if step.mode == "spec" else "spec → plain"
+    why = step.reason + (f": {step.reason_detail}" if step.reason_detail else "")
+    return MarkRecord(boot_id=step.boot_id, kind="switch", step=step.step, text=f"{words}: {why}")
 
 
 def mark_of(t: float, item: Received | MarkRecord) -> RecordingMark | None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from probes.clock import Clock
 from probes.events import SCHEMA_VERSION, AlertEvent, Event, HelloEvent, KnobEvent, StepEvent, topic_of
 from probes.subscriber import Gap, Malformed, Received, Restart
+from probes.switches import SwitchCounter
 from workbench.recording.channels import ALWAYS, CHANNELS, MESSAGE_ENCODING, SCHEMA_ENCODING, encode, schema_of
 from workbench.recording.log_time import LogTime
 from workbench.recording.mcap_sink import McapSink
 from workbench.recording.reader import ABOUT, ENDED
-from workbench.recording.side_records import SIDE_CHANNELS, MarkRecord, SideRecord, SwitchWatch, side_record
+from workbench.recording.side_records import SIDE_CHANNELS, MarkRecord, SideRecord, side_record, switch_mark
 
 
 class RecordingWriter:
@@ -35,7 +36,7 @@ class RecordingWriter:
         self._topics = [topic for topic in CHANNELS if topic in {*topics, *ALWAYS, *SIDE_CHANNELS}]
         self._note = note
         self._time = LogTime(clock)
-        self._switches = SwitchWatch()
+        self._switches = SwitchCounter()
         self._boot_id = ""
         self._step = 0
         self.events = 0
@@ -107,9 +108,8 @@ class RecordingWriter:
         self.events += 1
         if isinstance(event, StepEvent):
             self._step = event.step
-            mark = self._switches.see(event)
-            if mark is not None:
-                self._side(mark)
+            if self._switches.see(event):
+                self._side(switch_mark(event))
         return isinstance(event, KnobEvent | AlertEvent | HelloEvent)
 
     def _side(self, record: SideRecord) -> None:

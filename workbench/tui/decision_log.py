@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from probes.events import StepEvent
+from probes.switches import SwitchCounter
 
 KEPT = 2_000
 """Entries kept; the oldest go first."""
@@ -98,12 +99,15 @@ class DecisionLog:
         self.by_reason: Counter[str] = Counter()
         """Reason code -> steps, over everything seen."""
         self.steps = 0
-        self.switches = 0
-        """Times that decode steps went from plain to speculating or back."""
         self.version = 0
         self._made = 0
         self._run: Run | None = None
-        self._speculated: bool | None = None
+        self._switches = SwitchCounter()
+
+    @property
+    def switches(self) -> int:
+        """Times that decode steps went from plain to speculating or back."""
+        return self._switches.count
 
     def take(self, step: StepEvent) -> None:
         """The next step; a change of knobs or a restart before it always starts a run."""
@@ -124,16 +128,15 @@ class DecisionLog:
             )
             self.entries.append(self._run)
         self._run.add(step)
-        if step.mode != "prefill":
-            speculates = step.mode == "spec"
-            self.switches += self._speculated is not None and self._speculated != speculates
-            self._speculated = speculates
+        self._switches.see(step)
 
     def note(self, kind: NoteKind, text: str, step: int = 0, boot_id: str = "", severe: bool = False) -> None:
         """Something happened; what is decided after it is a run of its own."""
         self.version += 1
         self.entries.append(Note(self._number(), kind, text, step, boot_id, severe))
         self._run = None
+        if kind == "restart":
+            self._switches.forget()
 
     def _number(self) -> int:
         self._made += 1
