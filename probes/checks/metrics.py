@@ -59,7 +59,7 @@ def number_text(value: float) -> str:
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """The value that ``share`` of the values lie below, interpolated between neighbours; None where there are none."""
+    """The value that ``share`` of them lie below, linear between the closest ranks as numpy's default; None of none."""
     if not values:
         return None
     ordered = sorted(values)

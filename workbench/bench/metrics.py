@@ -9,20 +9,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
 
+from probes.checks import quantile
 from workbench.bench.answer import Answer
 
 PERCENTILES = (50, 90, 99)
-
-
-def percentile(values: Sequence[float], p: float) -> float | None:
-    """Linear between the closest ranks, as numpy's default; None of nothing."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * p / 100
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 def itl_of(answer: Answer) -> list[float]:
@@ -134,6 +124,6 @@ def figures(runs: Sequence[Run]) -> dict[str, float | int | dict[str, int] | Non
     for name, seconds in latencies.items():
         found[f"mean_{name}_ms"] = fmean(seconds) * 1e3 if seconds else None
         for p in PERCENTILES:
-            value = percentile(seconds, p)
+            value = quantile(seconds, p / 100)
             found[f"p{p}_{name}_ms"] = None if value is None else value * 1e3
     return found

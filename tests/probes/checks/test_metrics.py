@@ -127,10 +127,12 @@ def test_step_times_are_of_the_steps_own_stages() -> None:
     assert value_of("step_ms_p99", tally) == pytest.approx(99.01)
 
 
-def test_quantiles_interpolate() -> None:
+def test_quantiles_are_linear_between_ranks() -> None:
+    """As numpy's default: 1..5 at 90% is 4.6."""
     assert quantile([], 0.5) is None
     assert quantile([3.0], 0.99) == 3
-    assert quantile([1.0, 2.0], 0.5) == 1.5
+    assert quantile([5, 1, 4, 2, 3], 0.5) == 3
+    assert quantile([5, 1, 4, 2, 3], 0.9) == pytest.approx(4.6)
 
 
 EMPTY = {"target": KvUse(used=0, total=1024), "draft": KvUse(used=0, total=1024)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.bench.answer import Answer, Usage
-from workbench.bench.metrics import Run, accept_length, figures, itl_of, peak_rate, percentile
+from workbench.bench.metrics import Run, accept_length, figures, itl_of, peak_rate
 from workbench.bench.request_error import RequestError
 
 
@@ -17,15 +17,6 @@ def answer(sent: float, chunks: list[tuple[float, int | None]], tokens: int, pro
         chunks=chunks,
         usage=Usage(prompt_tokens=prompt, completion_tokens=tokens),
     )
-
-
-def test_percentiles_are_linear_between_ranks() -> None:
-    """As numpy's default: 1..5 at 90% is 4.6."""
-    assert percentile([5, 1, 4, 2, 3], 50) == 3
-    assert percentile([5, 1, 4, 2, 3], 90) == pytest.approx(4.6)
-    assert percentile([1, 2], 99) == pytest.approx(1.99)
-    assert percentile([7], 99) == 7
-    assert percentile([], 50) is None
 
 
 def test_a_chunk_of_several_tokens_shares_the_time_before_it() -> None:
