@@ -21,6 +21,15 @@ def parse_duration(text: str) -> float:
     return sum(float(number) * unit for number, unit in zip(found.groups(), _UNITS.values(), strict=True) if number)
 
 
+def parse_seconds(text: str) -> float:
+    """The same, where a bare number is seconds: ``90``, ``90s``, ``1m30s``.
+
+    Raises:
+        ValueError: not one; says what is expected.
+    """
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_duration(text)
+
+
 def duration_text(seconds: float) -> str:
     """``45 s``, ``13 min``, ``1 h 30 min``, ``2 d 4 h``: as exact as a person needs it."""
     whole = round(max(0.0, seconds))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.duration import duration_text, parse_duration
+from probes.duration import duration_text, parse_duration, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,12 @@ def test_parse(text: str, seconds: float) -> None:
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="expected one like 90s, 15m"):
         parse_duration(text)
+
+
+def test_a_bare_number_is_seconds_where_that_is_said() -> None:
+    assert [parse_seconds(text) for text in ("90", "0.5", "1m30s")] == [90, 0.5, 90]
+    with pytest.raises(ValueError, match="expected one like 90s, 15m"):
+        parse_seconds("1e3")
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ from workbench.bench.report import report
 from workbench.bench.request_error import RequestError
 from workbench.bench.session import Options, Outcome, Session
 from workbench.bench.step_watch import StepWatch
-from workbench.bench.tick_line import TickLine
 from workbench.bench.workload import Workload
 from workbench.borrowed_knobs import BorrowedKnobs
 from workbench.console import columns_of, fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
+from workbench.live_line import LiveLine
 
 WHO = "specwb bench"
 CONTROL_S = 30.0
@@ -80,7 +80,7 @@ class Benchmark:
                 if watch.hello.draft is None and set(options.modes) - {"off"}:
                     fail(ExitCode.USAGE, f"{record.name} has no draft model, so there are no modes to compare")
                 knob = stack.enter_context(BorrowedKnobs(control, watch.hello.knobs, WHO))
-        tick = TickLine(sys.stderr)
+        line = LiveLine(sys.stderr)
         self._session = Session(
             self._endpoint,
             self._workload,
@@ -88,7 +88,7 @@ class Benchmark:
             say,
             watch=watch,
             knob=knob,
-            tick=tick if tick.is_seen else None,
+            line=line if line.is_seen else None,
             keep=None if self._json_path in (None, "-") else self._write,
         )
 

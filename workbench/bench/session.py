@@ -19,9 +19,11 @@ from workbench.bench.workload import RandomWords, Workload
 from workbench.borrowed_knobs import BorrowedKnobs
 from workbench.console import CommandError, fail
 from workbench.exit_codes import ExitCode
+from workbench.live_line import LiveLine
 
 CALIBRATION_WORDS = 16
-TICK_S = 1.0
+REFRESH_S = 1.0
+"""Between two looks at how far a run is."""
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Session:
         *,
         watch: StepWatch | None = None,
         knob: BorrowedKnobs | None = None,
-        tick: Callable[[str], None] | None = None,
+        line: LiveLine | None = None,
         keep: Callable[[Outcome], None] | None = None,
     ) -> None:
         """Nothing is sent yet.
@@ -76,7 +78,7 @@ class Session:
         Args:
             say: prints a line.
             watch, knob: of an engine whose bus can be reached; a foreign endpoint has none.
-            tick: shows how far a run is, again and again on one line; None where nobody looks.
+            line: shows how far a run is; None where nobody looks.
             keep: gets the outcome after every run.
         """
         self._endpoint = endpoint
@@ -85,7 +87,7 @@ class Session:
         self._say = say
         self._watch = watch
         self._knob = knob
-        self._tick = tick
+        self._line = line
         self._keep = keep
         self._running: asyncio.Task[None] | None = None
         self.outcome = Outcome()
@@ -159,15 +161,15 @@ class Session:
         if self._watch is not None:
             self._watch.begin()
         began, cpu = time.monotonic(), time.process_time()
-        ticking = asyncio.create_task(self._show(setting, load, requests)) if self._tick is not None else None
+        showing = asyncio.create_task(self._show(setting, load, requests)) if self._line is not None else None
         if level.clients is not None:
             is_whole = await self._guarded(load.closed(level.clients, budget))
         else:
             assert level.rate is not None
             is_whole = await self._guarded(load.open(level.rate, budget, options.seed))
-        if ticking is not None and self._tick is not None:
-            ticking.cancel()
-            self._tick("")
+        if showing is not None and self._line is not None:
+            showing.cancel()
+            self._line.clear()
         ended = max((answer.ended_at for answer in load.answers), default=time.monotonic())
         run = Run(
             duration=(ended if is_whole else time.monotonic()) - began,
@@ -203,11 +205,11 @@ class Session:
             )
 
     async def _show(self, setting: Setting, load: Load, requests: int | None) -> None:
-        assert self._tick is not None
+        assert self._line is not None
         began, of = time.monotonic(), f" of {requests}" if requests is not None else ""
         while True:
-            await asyncio.sleep(TICK_S)
-            self._tick(
+            await asyncio.sleep(REFRESH_S)
+            self._line.show(
                 f"{self._name(setting)}: {len(load.answers)}{of} answers, {load.in_flight} in flight, "
                 f"{time.monotonic() - began:.0f} s"
             )

@@ -31,11 +31,11 @@ from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
 from workbench.console import CommandError, fail, print_json, print_table, say
 from workbench.exit_codes import ExitCode
+from workbench.live_line import LiveLine
 
 OVER_S = 10.0
 """How long a live engine is watched, unless told."""
 RECORDINGS = (".mcap", ".part")
-REFRESH_S = 0.5
 
 
 @dataclass
@@ -59,30 +59,6 @@ class Evidence:
             self.notes.append("SIMULATED: acceptance or weights are not real")
 
 
-class ProgressLine:
-    """One line on stderr that is written over; on a terminal only."""
-
-    def __init__(self, name: str, seconds: float) -> None:
-        self._name, self._seconds = name, seconds
-        self._said_at = 0.0
-        self.is_shown = sys.stderr.isatty()
-
-    def show(self, elapsed: float, tally: Tally) -> None:
-        now = time.monotonic()
-        if self.is_shown and now - self._said_at >= REFRESH_S:
-            self._said_at = now
-            accept = f", accept length {1 + tally.correct / tally.verified:.2f}" if tally.verified else ""
-            text = (
-                f"watching {self._name}: {elapsed:.0f} of {number_text(self._seconds)} s, {tally.steps} steps{accept}"
-            )
-            columns = os.get_terminal_size(sys.stderr.fileno()).columns
-            click.echo(f"\r\x1b[K{text[: max(1, columns - 1)]}", nl=False, err=True)
-
-    def clear(self) -> None:
-        if self.is_shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-
 def live_evidence(name: str | None, seconds: float) -> Evidence:
     """Watch an engine from now on.
 
@@ -90,15 +66,21 @@ def live_evidence(name: str | None, seconds: float) -> Evidence:
         CommandError: there is none, or it does not answer or falls silent.
     """
     record = engine_named(name)
-    progress = ProgressLine(record.name, seconds)
-    if not progress.is_shown:
+    line = LiveLine(sys.stderr)
+    if not line.is_seen:
         say(f"watching {record.name} for {number_text(seconds)} s")
+
+    def show(elapsed: float, tally: Tally) -> None:
+        accept = f", accept length {1 + tally.correct / tally.verified:.2f}" if tally.verified else ""
+        of = number_text(seconds)
+        line.show(f"watching {record.name}: {elapsed:.0f} of {of} s, {tally.steps} steps{accept}")
+
     began = time.time()
     try:
         with probe_errors():
-            tally = watch(record, seconds, who=f"check {record.name}", progress=progress.show)
+            tally = watch(record, seconds, who=f"check {record.name}", progress=show)
     finally:
-        progress.clear()
+        line.clear()
     return Evidence(record.name, True, began, tally)
 
 
@@ -121,8 +103,10 @@ def recorded_evidence(path: Path, first: float | None, last: float | None) -> Ev
             for _, item in recording.items(start=None if last is None else start, end=None if first is None else end):
                 tally.add(item)
             notes = [f"the recording is incomplete: {info.missing}"] if info.missing else []
-    except (RecordingError, OSError) as error:
-        fail(ExitCode.FALSE, f"{path}: {error}")
+    except RecordingError as error:
+        fail(ExitCode.FALSE, str(error))
+    except OSError as error:
+        fail(ExitCode.FALSE, f"{path} cannot be read: {error.strerror}")
     tally.seconds = end - start
     return Evidence(str(path), False, start, tally, notes)
 

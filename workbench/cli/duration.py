@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from probes.duration import duration_text, parse_duration
+from probes.duration import duration_text, parse_seconds
 from workbench.cli.seconds import LONGEST_S
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class Duration(FloatType):
             return value
         text = str(value)
         try:
-            seconds = float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_duration(text)
+            seconds = parse_seconds(text)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if not 0 < seconds <= self._longest:

@@ -16,12 +16,13 @@ import click
 
 from probes.discovery import EngineRecord
 from probes.events import TOPICS
-from workbench.cell_text import fit
 from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named
 from workbench.cli.duration import Duration
-from workbench.console import columns_of, fail, print_line, say
+from workbench.console import fail, print_line, say
 from workbench.exit_codes import ExitCode
+from workbench.live_line import LiveLine
+from workbench.recording.file_size import size_text
 
 if TYPE_CHECKING:
     from workbench.recording.recorder import Recorder, RecorderStatus
@@ -68,26 +69,9 @@ def stopped_by_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-class StatusLine:
-    """How the recording goes, on one line of stderr that is written over; nothing where there is no terminal."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._columns = columns_of(sys.stderr)
-
-    def show(self, status: RecorderStatus) -> None:
-        if self._columns is not None:
-            text = f"recording {self._name}  {status.seconds:.0f} s  {amount_text(status)}  Ctrl-C ends it"
-            click.echo(f"\r{fit(text, self._columns - 1)}", err=True, nl=False)
-
-    def clear(self) -> None:
-        if self._columns is not None:
-            click.echo(f"\r{' ' * (self._columns - 1)}\r", err=True, nl=False)
-
-
 def amount_text(status: RecorderStatus) -> str:
-    """``1234 events  0.5 MB  lost 0``."""
-    return f"{status.events} events  {status.bytes / 1e6:.1f} MB  lost {status.lost}"
+    """``1234 events  1.5 MB  lost 0``."""
+    return f"{status.events} events  {size_text(status.bytes)}  lost {status.lost}"
 
 
 def output_path(given: str | None, engine: str) -> Path:
@@ -104,7 +88,7 @@ def wait(recorder: Recorder, record: EngineRecord, seconds: float | None, stop: 
     Raises:
         CommandError: the engine does not answer at all; nothing is left behind.
     """
-    line, is_gone, began = StatusLine(record.name), False, time.monotonic()
+    line, is_gone, began = LiveLine(sys.stderr), False, time.monotonic()
     while not stop.wait(LOOK_S):
         status, now = recorder.status, time.monotonic()
         if not status.is_recording:
@@ -120,7 +104,7 @@ def wait(recorder: Recorder, record: EngineRecord, seconds: float | None, stop: 
             is_gone = True
             line.clear()
             say(f"process {record.pid} of {record.name} has ended; recording goes on if it comes back")
-        line.show(status)
+        line.show(f"recording {record.name}  {status.seconds:.0f} s  {amount_text(status)}  Ctrl-C ends it")
     line.clear()
 
 

@@ -13,6 +13,8 @@ from workbench.cell_text import clean
 from workbench.cli.candidates import recordings
 from workbench.console import fail, print_json, print_line, print_table, say
 from workbench.exit_codes import ExitCode
+from workbench.recording.file_size import size_text
+from workbench.time_text import clock_text
 
 if TYPE_CHECKING:
     from workbench.recording.reader import Recording
@@ -79,11 +81,11 @@ def description_rows(found: dict[str, Any]) -> list[list[str]]:
     if found["repaired"]:
         state = f"repaired; not saved: {found['repaired']}"
     rows = [
-        ["file", f"{found['file']}  ({found['bytes'] / 1e6:.1f} MB)"],
+        ["file", f"{found['file']}  ({size_text(found['bytes'])})"],
         ["state", state],
         ["engine", f"{found['engine']}, model {found['model']}, host {found['host']}"],
         ["made by", f"specwb {found['specwb']}, event schema {found['schema_version']}"],
-        ["time", f"{_clock(found['start'])} to {_clock(found['end'])}, {found['seconds']:.1f} s"],
+        ["time", f"{date_text(found['start'])} to {date_text(found['end'])}, {found['seconds']:.1f} s"],
         ["boots", ", ".join(found["boots"])],
         ["events", ", ".join(f"{topic} {count}" for topic, count in found["counts"].items())],
         ["knobs", " ".join(f"{name}={value}" for name, value in knobs.items())],
@@ -99,8 +101,9 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
 
 
-def _clock(t: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(t)) + f".{int(t % 1 * 1000):03}"
+def date_text(t: float) -> str:
+    """Local date, and time of day with milliseconds."""
+    return f"{time.strftime('%Y-%m-%d', time.localtime(t))} {clock_text(t, ms=True)}"
 
 
 @click.group("recordings")

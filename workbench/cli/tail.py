@@ -26,14 +26,10 @@ from workbench.cli.connect import engine_named, probe_errors
 from workbench.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
 from workbench.step_words import knob_text, reason_text, slots_text, took_text, widths_text
+from workbench.time_text import clock_text
 
 DEFAULT_TOPICS = ("step", "knob", "alert", "drop")
 POLL_S = 0.5
-
-
-def clock_text(t: float) -> str:
-    """Local time of day with milliseconds."""
-    return f"{time.strftime('%H:%M:%S', time.localtime(t))}.{int(t % 1 * 1000):03}"
 
 
 def step_text(step: StepEvent) -> str:
@@ -77,7 +73,7 @@ def event_text(event: Any) -> str:
             text = f"rows step {event.step}  {rows}"
         case _:
             text = str(event)
-    return clean(f"{clock_text(event.t)}  {text}")  # a reason, say, is whatever its author typed
+    return clean(f"{clock_text(event.t, ms=True)}  {text}")  # a reason, say, is whatever its author typed
 
 
 def incident(item: Gap | Restart | Malformed) -> dict[str, Any]:

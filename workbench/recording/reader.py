@@ -6,7 +6,6 @@ Opening reads the index only; a place is found by bisection and a chunk is read 
 from __future__ import annotations
 
 import os
-import time
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
@@ -32,6 +31,7 @@ from workbench.recording.side_records import (
     mark_of,
     received,
 )
+from workbench.time_text import clock_text
 
 CACHE_BYTES = 8 << 20
 MARKED = ("mark", "knob", "alert", "gap", "restart")
@@ -333,7 +333,7 @@ class Recording:
             return f"{self.index.trouble}; what is before it was read{cut}"
         if not end:
             return f"not finished: it ends before the first event{cut}"
-        after = time.strftime("%H:%M:%S", time.localtime(end))
+        after = clock_text(end)
         if self.path.suffix == ".part":
             return (
                 f"not finished: the recorder was killed, and at most {LOST_AT_MOST_S} s after {after} are missing; "

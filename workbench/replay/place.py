@@ -6,13 +6,14 @@ import re
 import time
 from collections.abc import Sequence
 
+from probes.duration import parse_seconds
 from workbench.replay.bookmarks import Bookmark
 from workbench.replay.recorded_session import RecordedSession, SessionInfo
 from workbench.replay.step_finder import find_step
+from workbench.time_text import clock_text
 
 FORMS = "12s, 1m30s, 50%, HH:MM:SS, step:1234, switch:2, bookmark:NAME, start or end"
 
-_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
 DAY_S = 86_400.0
 
@@ -26,18 +27,12 @@ def span_text(info: SessionInfo) -> str:
     return f"{clock_text(info.start)} to {clock_text(info.end)}, {info.end - info.start:.1f} s"
 
 
-def clock_text(t: float) -> str:
-    """Local time of day."""
-    return time.strftime("%H:%M:%S", time.localtime(t))
-
-
 def seconds_of(words: str) -> float | None:
     """``12``, ``12.5s``, ``1m30s``, ``2h`` in seconds; None when it is something else."""
-    match = _SPAN.fullmatch(words)
-    if match is None or not words or words[0] not in "0123456789":
+    try:
+        return parse_seconds(words)
+    except ValueError:
         return None
-    hours, minutes, seconds = match.groups(default="0")
-    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
 def find_place(

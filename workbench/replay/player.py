@@ -13,6 +13,7 @@ from workbench.replay.place import find_place
 from workbench.replay.player_clock import PlayerClock, speed_text
 from workbench.replay.recorded_session import RecordedSession
 from workbench.replay.recording_feed import RecordingFeed
+from workbench.time_text import offset_text
 
 SWITCHES = frozenset({"switch"})
 MARKS = frozenset({"knob", "alert", "gap", "restart", "bookmark"})
@@ -25,15 +26,6 @@ class Place:
     t: float
     kind: str
     text: str
-
-
-def offset_text(seconds: float) -> str:
-    """``0:12.3``, ``1:02:03.4``."""
-    tenths = int(seconds * 10 + 1e-6)
-    minutes, tenths = divmod(tenths, 600)
-    hours, minutes = divmod(minutes, 60)
-    head = f"{hours}:{minutes:02}" if hours else str(minutes)
-    return f"{head}:{tenths // 10:02}.{tenths % 10}"
 
 
 class Player:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from workbench.cell_text import fit, width_of
-from workbench.replay.place import clock_text
-from workbench.replay.player import SWITCHES, Player, offset_text
+from workbench.replay.player import SWITCHES, Player
 from workbench.replay.player_clock import PlayerClock, speed_text
+from workbench.time_text import clock_text, offset_text
 from workbench.tui.line_panel import Line, Word, fit_items
 
 LEAST_BAR, MOST_BAR = 8, 60

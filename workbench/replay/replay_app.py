@@ -11,11 +11,12 @@ from textual.binding import Binding, BindingType
 from workbench.replay.bookmark_list import BookmarkList
 from workbench.replay.bookmarks import Bookmark
 from workbench.replay.place import FORMS, PlaceError
-from workbench.replay.player import MARKS, SWITCHES, Player, offset_text
+from workbench.replay.player import MARKS, SWITCHES, Player
 from workbench.replay.player_help import PlayerHelp
 from workbench.replay.player_line import player_lines
 from workbench.replay.recording_steering import RecordingSteering
 from workbench.replay.text_prompt import TextPrompt
+from workbench.time_text import offset_text
 from workbench.tui.app import AttachApp
 from workbench.tui.line_panel import LinePanel
 from workbench.tui.step_table import StepTable

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench.recording.file_names import free_path
+from workbench.recording.file_size import size_text
+from workbench.time_text import elapsed_text
 from workbench.tui.line_panel import Word
 
 
@@ -57,20 +59,6 @@ class Recording(Protocol):
 SHORT = 30
 """Characters of an error on the status line; the message line has it whole."""
 MakeRecording = Callable[[Path], Recording]
-
-
-def size_text(size: int) -> str:
-    """``640 kB``, ``1.2 MB``, ``3.4 GB``."""
-    if size < 1_000_000:
-        return f"{size / 1000:.0f} kB"
-    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
-
-
-def clock_text(seconds: float) -> str:
-    """``0:42``, ``12:05``, ``1:02:03``."""
-    minutes, rest = divmod(int(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class RecordKey:
@@ -131,7 +119,7 @@ class RecordKey:
         lost = f" lost {status.lost}" if status.lost else ""
         return [
             (" REC ", "badge:bad"),
-            (f" {clock_text(status.seconds)} {size_text(status.bytes)}", "text"),
+            (f" {elapsed_text(status.seconds)} {size_text(status.bytes)}", "text"),
             (lost, "bad"),
         ]
 
@@ -180,5 +168,5 @@ def ended_text(status: RecordingStatus) -> str:
     """Where the recording is, how much it holds, and what it lacks."""
     if status.error:
         return status.error
-    what = f"recorded {clock_text(status.seconds)} ({size_text(status.bytes)}) to {status.path}"
+    what = f"recorded {elapsed_text(status.seconds)} ({size_text(status.bytes)}) to {status.path}"
     return f"{what}; {status.lost} events were lost on the way" if status.lost else what

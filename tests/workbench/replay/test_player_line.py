@@ -8,9 +8,9 @@ from probes.clock import FakeClock
 from tests.workbench import made_events as made
 from tests.workbench.replay.memory_session import MemorySession
 from workbench.cell_text import width_of
-from workbench.replay.place import clock_text
-from workbench.replay.player import Player, offset_text
+from workbench.replay.player import Player
 from workbench.replay.player_line import player_line, player_lines
+from workbench.time_text import clock_text
 
 T0 = made.T0
 
@@ -63,7 +63,3 @@ def test_what_is_missing_is_a_line_of_its_own() -> None:
     assert len(player_lines(player(), 80)) == 1
     (_, second) = player_lines(player("cut off: all after 14:05:00 is missing"), 80)
     assert second[0][0].strip() == "recording: cut off: all after 14:05:00 is missing"
-
-
-def test_offsets() -> None:
-    assert [offset_text(t) for t in (0, 59.96, 60, 3661.25)] == ["0:00.0", "0:59.9", "1:00.0", "1:01:01.2"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.workbench.fake_feed import Bench
 from tests.workbench.tui.pilots import comes, press, settle, story
-from workbench.tui.record_key import RecordKey, clock_text, size_text
+from workbench.tui.record_key import RecordKey
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,3 @@ async def test_without_a_recorder_there_is_no_key() -> None:
         await settle(pilot, bench)
         assert "r Rec" not in await press(pilot, bench, "r")
     assert RecordKey("demo", None).toggle() == "there is nothing to record here"
-
-
-def test_words() -> None:
-    assert [clock_text(s) for s in (0, 42, 725, 3723)] == ["0:00", "0:42", "12:05", "1:02:03"]
-    assert [size_text(n) for n in (0, 640_000, 1_234_567, 3_400_000_000)] == ["0 kB", "640 kB", "1.2 MB", "3.4 GB"]
