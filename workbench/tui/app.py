@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
 from textual.theme import Theme
-from textual.widgets import ContentSwitcher, Footer
+from textual.widgets import ContentSwitcher
 
 from probes.clock import Clock
 from workbench.cell_text import width_of, wrap
@@ -18,6 +18,7 @@ from workbench.tui.accept_view import AcceptView
 from workbench.tui.decisions_view import DecisionsView
 from workbench.tui.feed import Feed
 from workbench.tui.help_screen import HelpScreen
+from workbench.tui.key_line import KeyLine
 from workbench.tui.knobs_view import KnobsView
 from workbench.tui.line_panel import ROLE_CSS, LinePanel, spread
 from workbench.tui.overview_view import OverviewView
@@ -140,7 +141,7 @@ class AttachApp(App[int]):
         yield self._view_line
         with ContentSwitcher(id="body", initial=self._views[self._current].id):
             yield from self._views
-        yield Footer(show_command_palette=False)
+        yield KeyLine(show_command_palette=False)
 
     def compose_top(self) -> ComposeResult:
         """What stands above the status lines: here nothing, in a replay the player."""

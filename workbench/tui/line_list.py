@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
@@ -56,13 +57,17 @@ class LineList(RoleStyles, Generic[Item], can_focus=True):
         self._drawn: object = None
         self._at: Hashable = None  # key of the selected item; None: the first
         self._top = 0
+        self._painted: dict[int, tuple[Line, str, bool]] = {}
 
     def show(self, items: Sequence[Item], version: object) -> None:
         """Show items; nothing is done while ``version`` stays the same."""
         if version == self._drawn:
             return
         self._drawn, self._items = version, items
-        self._keep_in_view()
+        self._scroll_to_cursor()
+        changed = [y for y in range(1, self.size.height) if self._row(y) != self._painted.get(y)]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     @property
     def cursor(self) -> int:
@@ -90,10 +95,13 @@ class LineList(RoleStyles, Generic[Item], can_focus=True):
         self.post_message(self.Moved())
 
     def _keep_in_view(self) -> None:
+        self._scroll_to_cursor()
+        self.refresh()
+
+    def _scroll_to_cursor(self) -> None:
         cursor = self.cursor
         top = max(cursor - self.page + 1, min(self._top, cursor))
         self._top = max(0, min(top, len(self._items) - self.page))
-        self.refresh()
 
     def action_move(self, rows: int) -> None:
         self.select(self.cursor + rows)
@@ -129,11 +137,15 @@ class LineList(RoleStyles, Generic[Item], can_focus=True):
         if y == 0:
             header = self.get_component_rich_style("table--header")
             return self.strip([(" ", "text"), *self._header(width - 1)], width + 1, header)
-        index = self._top + y - 1
-        mark = scroll_mark(y - 1, self.page, self._top, self.page, len(self._items))
-        if index >= len(self._items):
-            return self.strip([], width + 1)
-        is_selected = index == self.cursor and self.has_focus
-        line = [("›" if is_selected else " ", "strong"), *self._line(self._items[index], width - 1)]
+        line, mark, is_selected = self._painted[y] = self._row(y)
         extra = Style(bgcolor=self.get_component_rich_style("table--cursor").bgcolor) if is_selected else None
         return Strip.join([self.strip(line, width, extra), self.strip([(mark, "dim")], 1)])
+
+    def _row(self, y: int) -> tuple[Line, str, bool]:
+        """What line ``y`` says, its part of the scrollbar, and whether it is the selected one."""
+        index = self._top + y - 1
+        if index >= len(self._items):
+            return [], " ", False
+        is_selected = index == self.cursor and self.has_focus
+        line = [("›" if is_selected else " ", "strong"), *self._line(self._items[index], self.size.width - 2)]
+        return line, scroll_mark(y - 1, self.page, self._top, self.page, len(self._items)), is_selected

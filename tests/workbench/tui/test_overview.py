@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 
 import pytest
-from textual.pilot import Pilot
 
 from probes.subscriber import Gap, Restart
 from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.fake_feed import Bench
 from tests.workbench.tui.made_session import MadeSession
+from tests.workbench.tui.pilots import settle
 from workbench.cell_text import width_of
 from workbench.tui.accept_lines import accept_lines
 from workbench.tui.history import History, Second
@@ -80,15 +79,6 @@ class CountedHistory:
             return second(number)
 
         history.second = counted  # type: ignore[method-assign]
-
-
-async def settle(pilot: Pilot[int], bench: Bench) -> None:
-    bench.app.tick()
-    async with asyncio.timeout(30):
-        await pilot.pause()
-        while not bench.app.screen_stack[0].query("FooterKey"):
-            await pilot.pause(0.01)
-    await pilot.pause()
 
 
 def below_status(bench: Bench, view: LinesView) -> str:
