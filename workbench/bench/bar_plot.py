@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.bar import bar
 from workbench.cell_text import width_of
 
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 LEAST = 10
 """Cells that the longest bar has at least, however narrow the terminal."""
-
-
-def bar(value: float, most: float, cells: int) -> str:
-    """A bar of up to ``cells``, to an eighth of a cell; anything above nothing shows."""
-    if value <= 0 or most <= 0:
-        return ""
-    eighths = max(1, round(value / most * cells * 8))
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
 def bar_lines(groups: Sequence[tuple[str, Sequence[tuple[str, float]]]], columns: int) -> list[str]:
@@ -32,11 +24,12 @@ def bar_lines(groups: Sequence[tuple[str, Sequence[tuple[str, float]]]], columns
     names = max(width_of(name) for name, _ in groups)
     labels = max(width_of(label) for _, bars in groups for label, _ in bars)
     figures = max(len(f"{value:.1f}") for value in values)
+    most = max(values)
     cells = max(LEAST, columns - names - labels - figures - 5)
     lines = []
     for name, bars in groups:
         for number, (label, value) in enumerate(bars):
             head = (name if number == 0 else "").rjust(names)
-            drawn = bar(value, max(values), cells)
+            drawn = bar(value / most if most > 0 else 0.0, cells)
             lines.append(f"{head}  {label.ljust(labels)}  {drawn} {value:.1f}".rstrip())
     return lines

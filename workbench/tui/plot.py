@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.bar import EIGHTHS
+from workbench.bar import bar as filled_bar
 from workbench.tui.line_panel import Word
 
 ASCII_TERMINALS = frozenset({"linux", "vt100", "vt102", "vt220", "ansi"})
@@ -22,6 +24,10 @@ class Glyphs:
     """From the thinnest to a full cell."""
     shade: str
     """The upper part of a stacked area."""
+    full: str
+    """A whole cell of a bar."""
+    parts: str
+    """Parts of one, from the thinnest on."""
     rest: str
     """The empty part of a bar."""
     axis: str
@@ -33,8 +39,8 @@ class Glyphs:
     times: str
 
 
-BLOCKS = Glyphs("▁▂▃▄▅▆▇█", "░", "░", "│", "━", "┄", "≈", "·", "×")
-ASCII = Glyphs(".:|#", "o", ".", "|", "=", "-", "~", ":", "x")
+BLOCKS = Glyphs("▁▂▃▄▅▆▇█", "░", "█", EIGHTHS, "░", "│", "━", "┄", "≈", "·", "×")
+ASCII = Glyphs(".:|#", "o", "#", "", ".", "|", "=", "-", "~", ":", "x")
 
 
 def glyphs_for(environment: Mapping[str, str]) -> Glyphs:
@@ -109,16 +115,9 @@ def stacked(
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> str:
-    """A bar of ``width`` cells filled by ``share`` (0 to 1); anything above 0 shows."""
-    steps = len(glyphs.levels) if glyphs is BLOCKS else 1
-    filled = min(width * steps, max(math.ceil(share * width * steps), 0))
-    full, part = divmod(filled, steps)
-    text = _FULL[glyphs.levels] * full + (_EIGHTHS[part - 1] if part else "")
+    """A bar of ``width`` cells filled by ``share`` (0 to 1), with its empty part."""
+    text = filled_bar(share, width, glyphs.full, glyphs.parts)
     return text + glyphs.rest * (width - len(text))
-
-
-_EIGHTHS = "▏▎▍▌▋▊▉"
-_FULL = {BLOCKS.levels: "█", ASCII.levels: "#"}
 
 
 def coloured(text: str, roles: Sequence[str]) -> list[Word]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probes.events import AlertEvent, StepEvent
+from workbench.bar import bar
 from workbench.cell_text import fit, wrap
 from workbench.tui.line_panel import Line, Word, fit_items, mode_role
 from workbench.tui.plan_alerts import alert_words
@@ -23,13 +24,6 @@ def _labelled(label: str, text: str, width: int, role: str = "text", label_role:
     ]
 
 
-def bar_text(share: float, cells: int = BAR) -> str:
-    """A bar of ``share`` (0 to 1) of the cells; anything above nothing shows."""
-    eighths = min(cells * 8, max(1, round(share * cells * 8))) if share > 0 else 0
-    full, rest = divmod(eighths, 8)
-    return "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
-
-
 def _stage_lines(stage: Stage, longest: int, width: int) -> list[Line]:
     """The stage's name, what it had, its time as a bar; below: who set what."""
     room = max(10, width - LABEL - TIME - BAR - 2)
@@ -41,7 +35,7 @@ def _stage_lines(stage: Stage, longest: int, width: int) -> list[Line]:
         (fit(name, LABEL), "bad" if stage.is_wrong else "strong"),
         (fit(first, room), role),
         (fit(time, TIME, "right") + " ", "dim"),
-        (bar_text((stage.cpu_us or 0) / longest if longest else 0.0), "note"),
+        (bar((stage.cpu_us or 0) / longest if longest else 0.0, BAR), "note"),
     ]
     lines: list[Line] = [head, *([(" " * LABEL, "text"), (part, role)] for part in more)]
     if stage.set_by:

@@ -8,7 +8,7 @@ from probes.events import AlertEvent, StepEvent, StepShapes
 from tests.workbench import made_events as made
 from workbench.cell_text import width_of
 from workbench.tui.plan_alerts import KEPT, PlanAlerts, alert_words
-from workbench.tui.step_detail import bar_text, step_lines
+from workbench.tui.step_detail import step_lines
 from workbench.tui.step_trace import mismatch_words, setter_of, stages
 
 TRACE = {
@@ -83,10 +83,6 @@ def test_setter_without_its_reason() -> None:
 def test_no_line_is_wider_than_the_pane(width: int) -> None:
     for step in (the_story(), made.step(1, 4), made.prefill(2, 3000, reason_detail="日本語 " * 30)):
         assert all(sum(width_of(word) for word, _ in line) <= width for line in step_lines(step, width))
-
-
-def test_bars() -> None:
-    assert [bar_text(share, 4) for share in (0.0, 0.001, 0.5, 1.0)] == ["", "▏", "██", "████"]
 
 
 def plan_mismatch(step: int, **data: object) -> AlertEvent:
