@@ -10,8 +10,6 @@ from __future__ import annotations
 from probes.events import RequestEvent, StepEvent
 from probes.knobs import Knobs
 
-BY_LOAD = ("threshold", "above_threshold", "threshold_hold")
-
 
 class ThresholdRule:
     """Takes events in the order of the bus, from an idle engine on; says where a step breaks the rule."""

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from textual.app import App
 from textual.pilot import Pilot
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from workbench.replay.replay_app import ReplayApp
+from workbench.tui.key_line import KeyLine
 
 FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
-FORMATS = (".svg", ".txt")
 PATIENCE_S = 30.0
 
 
@@ -36,13 +34,9 @@ def screen_text(app: App[int]) -> str:
 
 def footer_is_current(app: App[int]) -> bool:
     """The footer shows the keys of what has the focus; it is filled and laid out a moment after that changed."""
-    keys = list(app.query_one(Footer).query(FooterKey))
-    bound = {each.binding.action for each in app.screen.active_bindings.values() if each.binding.show}
-    return (
-        {key.action for key in keys} == bound
-        and all(key.region for key in keys)
-        and bool(screen_text(app).split("\n")[-2])
-    )
+    keys = app.query_one(KeyLine)
+    keys.sync()
+    return bool(keys.text) and bool(screen_text(app).split("\n")[-2])
 
 
 def take_screenshot(app: ReplayApp, path: Path, size: tuple[int, int]) -> None:

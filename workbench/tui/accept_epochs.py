@@ -96,11 +96,6 @@ class AcceptEpochs:
         """The epoch before the current one."""
         return self.epochs[-2] if len(self.epochs) > 1 else None
 
-    @property
-    def last_verifying(self) -> Epoch | None:
-        """The newest epoch in which anything was verified."""
-        return next((epoch for epoch in reversed(self.epochs) if epoch.verifies), None)
-
     def opened(self, number: int, t: float, knobs: dict[str, Any], change: str = "") -> None:
         """The engine said which knobs hold in an epoch; ``change`` is what made it one, in words."""
         epoch = self._epoch(number, t)
