@@ -1,4 +1,4 @@
-"""Times as people read them on a clock: of day, since something began. Lengths in words are in probes/duration.py."""
+"""Times as people read them at a glance: of day, since something began, how old. Exact ones: probes/duration.py."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ def offset_text(seconds: float) -> str:
     """A place in a recording: ``0:12.3``, ``1:02:03.4``."""
     tenths = int(seconds * 10 + 1e-6)
     return f"{elapsed_text(tenths // 10)}.{tenths % 10}"
+
+
+def age_text(seconds: float) -> str:
+    """``12 s``, ``5 min``, ``3 h``: for a line or a column that has no room for more."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from workbench.cell_text import fit
+from workbench.time_text import age_text
 from workbench.tui.accept_epochs import Epoch
 from workbench.tui.charts import AXIS_LINES, accept_chart, chart_lines
 from workbench.tui.line_panel import Line, Word, fit_items
 from workbench.tui.plot import Glyphs, bar
 from workbench.tui.session_state import SessionState
-from workbench.tui.status_lines import age_text
 
 DEFINITION = "accept length = tokens a verify gives = 1 + correct drafts / verifies; the 1 is the bonus token"
 SHORT = "accept length = 1 (bonus token) + correct drafts / verifies"

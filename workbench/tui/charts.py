@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from workbench.time_text import age_text
 from workbench.tui.line_panel import Line, Word
 from workbench.tui.plot import Glyphs, area, coloured, nice_top, scale_text, stacked
 from workbench.tui.plot_axis import Axis, Column, legend, make_axis, mode_band, moment_line, time_line
 from workbench.tui.session_state import Connection, SessionState
-from workbench.tui.status_lines import age_text
 
 LABEL = 16
 SCALE = 5

@@ -7,8 +7,8 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from probes.duration import duration_text
 from workbench.cell_text import fit, wrap
+from workbench.time_text import age_text
 from workbench.tui.decision_log import DecisionLog, LogEntry, Note, Run
 from workbench.tui.line_list import LineList
 from workbench.tui.line_panel import Line, LinePanel, Word, fit_items
@@ -22,8 +22,8 @@ FIXED = STEPS + TIME + COUNT + MODE + REQS + 5
 
 
 def span_text(seconds: float) -> str:
-    """``0.4 s``, ``12.3 s``, ``4 min``."""
-    return f"{seconds:.1f} s" if seconds < 60 else duration_text(seconds)
+    """``0.4 s``, ``12.3 s``, ``4 min``, ``3 h``: never wider than its column."""
+    return f"{seconds:.1f} s" if seconds < 60 else age_text(seconds)
 
 
 def requests_text(run: Run) -> str:

@@ -4,11 +4,11 @@ Pure."""
 from __future__ import annotations
 
 from workbench.cell_text import fit
+from workbench.time_text import age_text
 from workbench.tui.gain import FEWEST, Gain, Shape, Side, Verdict
 from workbench.tui.line_panel import Line, Word, fit_items
 from workbench.tui.plot import Glyphs
 from workbench.tui.session_state import Connection, SessionState
-from workbench.tui.status_lines import age_text
 
 QUESTION = "Is speculation winning now?"
 ANSWERS = {

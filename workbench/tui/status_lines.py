@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.time_text import age_text
 from workbench.tui.line_panel import Line, Word, fit_items, spread
 from workbench.tui.session_state import Connection, SessionState
 from workbench.tui.windows import Acceptance
@@ -17,13 +18,6 @@ CONNECTION_ROLES = {
 # Reason code -> why a loaded draft does not work at the moment.
 WHY_PLAIN = {"above_threshold": "load", "threshold_hold": "load, holds", "memory": "no memory for the verify"}
 MODE_ROLES = {"SPEC": "spec", "PLAIN": "plain", "PREFILL": "prefill", "MIXED": "mixed"}
-
-
-def age_text(seconds: float) -> str:
-    """``12 s``, ``5 min``, ``3 h``."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
 
 
 def accept_text(acceptance: Acceptance) -> str:

@@ -9,6 +9,7 @@ from tests.workbench import golden
 from tests.workbench import made_events as made
 from tests.workbench.fake_feed import Bench
 from tests.workbench.tui.pilots import SIZES, press, settle, story
+from workbench.tui.decisions_view import TIME, span_text
 from workbench.tui.feed import FeedItem
 
 
@@ -61,3 +62,8 @@ async def test_before_the_first_step() -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await settle(pilot, bench)
         assert "no decision yet" in await press(pilot, bench, "enter", "down")
+
+
+def test_how_long_a_run_took_fits_its_column() -> None:
+    assert [span_text(s) for s in (0.44, 12.3, 240, 5400, 90_000)] == ["0.4 s", "12.3 s", "4 min", "90 min", "25 h"]
+    assert max(len(span_text(seconds)) for seconds in range(0, 3_000_000, 97)) <= TIME

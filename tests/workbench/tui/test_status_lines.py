@@ -10,7 +10,7 @@ from tests.workbench import made_events as made
 from workbench.tui.feed import FeedItem, Gone
 from workbench.tui.line_panel import Line
 from workbench.tui.session_state import SessionState
-from workbench.tui.status_lines import accept_text, age_text, status_lines
+from workbench.tui.status_lines import accept_text, status_lines
 from workbench.tui.windows import Acceptance
 
 
@@ -30,10 +30,6 @@ def test_accept_text() -> None:
     assert accept_text(Acceptance(2.414, 2.414, 0.0)) == "2.41"
     assert accept_text(Acceptance(None, 2.414, 12.3)) == "n/a (last 2.41, 12 s ago)"
     assert accept_text(Acceptance(None, None, 0.0)) == "n/a"
-
-
-def test_ages() -> None:
-    assert [age_text(seconds) for seconds in (0.4, 59, 125, 7300)] == ["0 s", "59 s", "2 min", "2 h"]
 
 
 def test_draft_loaded_but_off_says_so_and_why() -> None:
