@@ -141,7 +141,7 @@ class AttachApp(App[int]):
         yield self._view_line
         with ContentSwitcher(id="body", initial=self._views[self._current].id):
             yield from self._views
-        yield KeyLine(show_command_palette=False)
+        yield KeyLine(id="keys")
 
     def compose_top(self) -> ComposeResult:
         """What stands above the status lines: here nothing, in a replay the player."""

@@ -11,6 +11,7 @@ from probes.subscriber import Gap
 from tests.workbench import made_events as made
 from tests.workbench.fake_feed import Bench
 from workbench.tui.feed import FeedItem
+from workbench.tui.key_line import KeyLine
 
 SIZES = [(80, 24), (120, 40)]
 
@@ -29,9 +30,9 @@ def story() -> list[FeedItem]:
 async def settle(pilot: Pilot[int], bench: Bench) -> None:
     """Let the screen take in and paint what is there."""
     bench.app.tick()
-    async with asyncio.timeout(30):  # the footer comes when Textual gets to it, on a busy machine after a pause or two
+    async with asyncio.timeout(30):  # the keys come when Textual gets to it, on a busy machine after a pause or two
         await pilot.pause()
-        while not bench.app.screen_stack[0].query("FooterKey"):
+        while not bench.app.screen_stack[0].query_one(KeyLine).text:
             await pilot.pause(0.01)
     await pilot.pause()
 

@@ -15,6 +15,7 @@ from tests.workbench.tui.pilots import settle
 from workbench.cell_text import width_of
 from workbench.tui.accept_lines import accept_lines
 from workbench.tui.history import History, Second
+from workbench.tui.line_panel import Line
 from workbench.tui.lines_view import LinesView
 from workbench.tui.overview_lines import overview_lines
 from workbench.tui.plot import ASCII, BLOCKS, Glyphs
@@ -142,7 +143,12 @@ async def test_what_did_not_change_is_not_drawn_and_nothing_more_than_four_times
         view = bench.app.query_one("OverviewView", LinesView)
         lines = view.lines
         calls: list[float] = []
-        view.lines = lambda state, now, w, h: calls.append(now) or lines(state, now, w, h)  # type: ignore[func-returns-value,method-assign]
+
+        def counted(state: SessionState, now: float, width: int, height: int) -> list[Line]:
+            calls.append(now)
+            return lines(state, now, width, height)
+
+        view.lines = counted  # type: ignore[method-assign]
         drawn: list[int] = []
         panel = view._panel
         render_line = panel.render_line
