@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -101,6 +102,7 @@ class DecisionsView(View):
             entry_line, lambda entry: entry.number, header_line, follows_top=True, id="decision-list"
         )
         self._words = LinePanel(id="decision-words")
+        self._shown: tuple[SessionState, float] | None = None
 
     def compose(self) -> ComposeResult:
         yield self._counts
@@ -110,7 +112,12 @@ class DecisionsView(View):
     def take_focus(self) -> None:
         self._list.focus()
 
+    def on_resize(self, event: events.Resize) -> None:
+        if self._shown is not None:  # it has no size yet when it comes on show
+            self.show(*self._shown)
+
     def show(self, state: SessionState, now: float) -> None:
+        self._shown = (state, now)
         log = state.decisions
         width = max(20, self.size.width)
         self._counts.show([counts_line(log, width)])
