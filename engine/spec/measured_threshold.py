@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from engine.models.linear import Arithmetic, has_native_bfloat16
 
-PAYS_UP_TO = {"bfloat16": 3, "float16": 1, "float32": 1, "float64": 1}
+PAYS_UP_TO = {"bfloat16": 4, "float16": 1, "float32": 1, "float64": 1}
 """Arithmetic -> decode requests a step up to which speculation was faster, or even, when it was measured."""
 
 

@@ -12,7 +12,7 @@ from probes.knobs import Knobs
 from tests.engine.tiny import tiny_draft, tiny_target
 
 
-@pytest.mark.parametrize(("dtype", "native", "threshold"), [("bfloat16", True, 3), ("bfloat16", False, 0)])
+@pytest.mark.parametrize(("dtype", "native", "threshold"), [("bfloat16", True, 4), ("bfloat16", False, 0)])
 def test_bfloat16_pays_only_where_the_cpu_multiplies_it(
     dtype: Dtype, native: bool, threshold: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
