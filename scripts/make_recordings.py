@@ -3,7 +3,7 @@
     .venv/bin/python scripts/make_recordings.py [ramp] [by-hand] [160-vs-2]
 
 ``ramp``: a load ramp up through the threshold and down again. ``by-hand``: an operator switches, moves the threshold
-and changes the tree while three clients run. ``160-vs-2``: scripts/late_decision.py's engine, which has the story's bug.
+and changes the tree while two clients run. ``160-vs-2``: scripts/late_decision.py's engine with the story's bug.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def by_hand(record: EngineRecord, client: OpenAiClient) -> None:
     changes: list[tuple[dict[str, str | int], str]] = [
         ({"spec": "off"}, "how fast is it without?"),
         ({"spec": "auto"}, "with it again"),
-        ({"threshold": 2}, "three clients should run plain now"),
+        ({"threshold": 1}, "two clients should run plain now"),
         ({"threshold": 4}, "undo: threshold back to 4"),
         ({"topk": 1, "steps": 3, "draft_tokens": 4}, "a chain instead of the tree"),
         ({"topk": 4, "steps": 3, "draft_tokens": 16}, "one level deeper"),
@@ -76,7 +76,7 @@ def by_hand(record: EngineRecord, client: OpenAiClient) -> None:
         ({"spec": "on"}, "by hand, whatever the load"),
         ({"spec": "auto"}, "done"),
     ]
-    clients = Clients(client, 3, 60)
+    clients = Clients(client, 2, 60)
     for new, why in changes:
         time.sleep(5.0)
         with ControlClient(record) as control:
@@ -98,7 +98,7 @@ def late(record: EngineRecord, client: OpenAiClient) -> None:
 
 SESSIONS: dict[str, tuple[Callable[[EngineRecord, OpenAiClient], None], int, tuple[str, ...], str]] = {
     "ramp": (ramp, 4, (sys.executable, "-m", "engine.process"), "A load ramp through the threshold of 4 and back."),
-    "by-hand": (by_hand, 4, (sys.executable, "-m", "engine.process"), "An operator switches while three clients run."),
+    "by-hand": (by_hand, 4, (sys.executable, "-m", "engine.process"), "An operator switches while two clients run."),
     "160-vs-2": (
         late,
         16,
