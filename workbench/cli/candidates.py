@@ -19,6 +19,7 @@ import click
 from probes.discovery import list_records
 from probes.errors import ProbeError
 from probes.knobs import KNOBS
+from workbench.cli.shipped import shipped_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -45,16 +46,21 @@ def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Cand
     return items(((record.name, f"{record.model}, {record.state}") for record in records), incomplete)
 
 
-def recordings(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:
+def _recording_files(incomplete: str) -> Candidates:
     """Recordings, finished or not, and folders on the way to them."""
     paths = sorted(glob.glob(f"{glob.escape(incomplete)}*"))
     files = [(path, "recording") for path in paths if path.endswith((".mcap", ".mcap.part"))]
     return items([*files, *((f"{path}/", "folder") for path in paths if os.path.isdir(path))], incomplete)
 
 
+def recordings(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:
+    """Files of recordings, and the names of those that ship with specwb."""
+    return _recording_files(incomplete) + items(((name, "ships with specwb") for name in shipped_names()), incomplete)
+
+
 def engines_or_recordings(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:
     """For commands that take either."""
-    return engines(ctx, param, incomplete) + recordings(ctx, param, incomplete)
+    return engines(ctx, param, incomplete) + _recording_files(incomplete)
 
 
 def changes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:

@@ -11,6 +11,7 @@ import click
 
 from workbench.cell_text import clean
 from workbench.cli.candidates import recordings
+from workbench.cli.shipped import recording_path
 from workbench.console import fail, print_json, print_line, print_table, say
 from workbench.exit_codes import ExitCode
 from workbench.recording.file_size import size_text
@@ -33,7 +34,7 @@ def opened(path: str) -> Recording:
     from workbench.recording.recording_error import RecordingError
 
     try:
-        return Recording.open(path)
+        return Recording.open(recording_path(path))
     except RecordingError as error:
         fail(ExitCode.USAGE, str(error))
 

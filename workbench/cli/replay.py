@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from workbench.cli.candidates import recordings
 from workbench.cli.full_screen import require_terminal
+from workbench.cli.shipped import recording_path
 from workbench.console import fail, say
 from workbench.exit_codes import ExitCode
 
@@ -71,16 +71,6 @@ def picture_path(value: str | None) -> Path | None:
         raise click.UsageError(f"--screenshot {value} says no format; give a name that ends in .svg or .txt")
     if not path.absolute().parent.is_dir():
         raise click.UsageError(f"--screenshot {value}: there is no folder {path.parent}")
-    return path
-
-
-def recording_path(word: str) -> Path:
-    """The file; a bare name that is none here may be a session that ships with specwb."""
-    path = Path(word)
-    if not path.exists() and path.name == word and not path.suffix:
-        shipped = Path(str(files("recordings") / f"{word}.mcap"))
-        if shipped.is_file():
-            return shipped
     return path
 
 

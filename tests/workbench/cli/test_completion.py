@@ -16,6 +16,7 @@ from tests.workbench.conftest import MakeEngine
 from tests.workbench.made_engine import MadeEngine
 from workbench.cli import VERBS, main
 from workbench.cli.shell_words import SHELLS
+from workbench.cli.shipped import shipped_names
 from workbench.exit_codes import ExitCode
 
 Capture = pytest.CaptureFixture[str]
@@ -99,8 +100,8 @@ def test_recordings_are_files_and_folders(
     for name in ("run.mcap", "cut.mcap.part", "notes.txt"):
         (tmp_path / name).touch()
     (tmp_path / "old").mkdir()
-    assert shell.ask("replay", "") == ["cut.mcap.part", "run.mcap", "old/"]
-    assert shell.ask("recordings", "info", "r") == ["run.mcap"]
+    assert shell.ask("replay", "") == ["cut.mcap.part", "run.mcap", "old/", *shipped_names()]
+    assert shell.ask("recordings", "info", "r") == ["run.mcap", "ramp"]
     assert shell.ask("check", "") == ["made", "cut.mcap.part", "run.mcap", "old/"]
 
 
