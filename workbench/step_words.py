@@ -8,6 +8,11 @@ from probes.duration import duration_text
 from probes.events import KnobEvent, StepEvent
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def slots_agree(step: StepEvent) -> bool:
     """The plan's, the allocator's and the runner's counts are one number."""
     return step.slots_expected == step.slots_reserved == step.slots_written

@@ -32,6 +32,7 @@ class ReplayApp(AttachApp):
     """The player's keys are bound here only: a live screen has none of them."""
 
     CSS = AttachApp.CSS + "#player { background: $panel; }"
+    UNLISTED = frozenset({"speculation", "threshold(1)"})  # they only say that nothing can be changed
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause", show=False),
         Binding("comma", "step(-1)", "Step back", show=False),
@@ -56,6 +57,7 @@ class ReplayApp(AttachApp):
         """
         super().__init__(player.engine_name, player.feed, player.clock, RecordingSteering())
         self.player = player
+        self.state.is_replay = True
         self.message_clock = player.clock.real
         self._player_panel = LinePanel(id="player")
         self._stood_at: float | None = None  # where the views were drawn while the time stood still

@@ -26,7 +26,7 @@ def accept_lines(state: SessionState, now: float, width: int, height: int, glyph
     epochs = state.epochs
     lines: list[Line] = [[(DEFINITION if width > len(DEFINITION) else SHORT, "note")]]
     if epochs.current is None:
-        lines.append([("no step yet: send the engine a request", "dim")])
+        lines.append([("no step yet", "dim")])
         return _filled(lines, height)
     airy = height >= AIRY
     blank: list[Line] = [[]] if airy else []

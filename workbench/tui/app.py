@@ -82,6 +82,8 @@ class AttachApp(App[int]):
     #message.-shown { display: block; }
     """
     )
+    UNLISTED: ClassVar[frozenset[str]] = frozenset()
+    """Actions whose keys work, but are not on the line of keys."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"view({number})", "View", show=False) for number in range(1, 10)),
         Binding("s", "speculation", "Spec"),
@@ -141,7 +143,7 @@ class AttachApp(App[int]):
         yield self._view_line
         with ContentSwitcher(id="body", initial=self._views[self._current].id):
             yield from self._views
-        yield KeyLine(id="keys")
+        yield KeyLine(self.UNLISTED, id="keys")
 
     def compose_top(self) -> ComposeResult:
         """What stands above the status lines: here nothing, in a replay the player."""

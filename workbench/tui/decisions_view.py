@@ -75,12 +75,13 @@ def counts_line(log: DecisionLog, width: int) -> list[Word]:
 def selected_lines(entry: LogEntry | None, width: int) -> list[Line]:
     """The selected entry in words, at most two lines."""
     if entry is None:
-        return [[("no decision yet: send the engine a request", "dim")], []]
+        return [[("no decision yet", "dim")], []]
     if isinstance(entry, Note):
         text = f"{NOTE_WORDS[entry.kind]}: {entry.text}"
     else:
         modes = ", ".join(f"{count:,} {mode}" for mode, count in entry.modes.items())
-        text = f"{entry.reason}: {entry.detail or 'no more words'} (at its first step). {modes} steps"
+        noun = "step" if sum(entry.modes.values()) == 1 else "steps"
+        text = f"{entry.reason}: {entry.detail or 'no more words'} (at its first step). {modes} {noun}"
     parts = [*wrap(text, width - 1), ""][:2]
     return [[(f" {part}", "text")] for part in parts]
 

@@ -6,6 +6,8 @@ from a key to its paint went there, and it never forgot the old ones.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from textual import events
 from textual.screen import Screen
 
@@ -18,8 +20,10 @@ class KeyLine(LinePanel):
 
     DEFAULT_CSS = "KeyLine { dock: bottom; height: 1; background: $surface; }"
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, unlisted: Collection[str] = (), *, id: str | None = None) -> None:
+        """``unlisted``: actions that are left out."""
         super().__init__(id=id)
+        self._unlisted = unlisted
         self._ends: list[tuple[int, str]] = []
         """(column behind the key's words, key), from left to right."""
 
@@ -34,7 +38,7 @@ class KeyLine(LinePanel):
     def sync(self) -> None:
         """Show the keys as they are bound now."""
         words: list[Word] = []
-        actions: set[str] = set()
+        actions = set(self._unlisted)
         self._ends = []
         end = 0
         for _, binding, enabled, _ in self.screen.active_bindings.values():

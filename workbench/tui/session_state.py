@@ -50,6 +50,8 @@ class SessionState:
         self.timeline = Timeline(capacity)
         self.version = 0
         """Grows with every item: a panel that drew this version has nothing to do."""
+        self.is_replay = False
+        """The items come from a recording: nobody can send the engine a request, or switch it."""
         self._clear()
 
     def _clear(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.cell_text import fit, width_of
 from workbench.time_text import age_text
 from workbench.tui.line_panel import Line, Word, fit_items, spread
 from workbench.tui.session_state import Connection, SessionState
@@ -156,18 +157,21 @@ def decision_line(state: SessionState, width: int) -> list[Word]:
     """The newest step's decision and its reason, in full as far as the line goes."""
     step = state.last_step
     if step is None:
-        return [("no step since this screen opened: send the engine a request", "dim")]
+        live = "no step since this screen opened: send the engine a request"
+        return [("no step up to this place of the recording" if state.is_replay else live, "dim")]
     mode = step.mode.upper()
-    detail = f": {step.reason_detail}" if step.reason_detail else ""
-    return [
+    words: list[Word] = [
         ("step ", "dim"),
         (str(step.step), "text"),
         (" runs ", "dim"),
         (mode, MODE_ROLES.get(mode, "text")),
         (" because ", "dim"),
         (step.reason, "strong"),
-        (detail, "text"),
     ]
+    if step.reason_detail:
+        room = width - sum(width_of(text) for text, _ in words)
+        words.append((fit(f": {step.reason_detail}", room).rstrip(), "text"))
+    return words
 
 
 def status_lines(state: SessionState, name: str, now: float, width: int) -> list[Line]:

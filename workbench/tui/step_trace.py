@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from probes.events import StepEvent
-from workbench.step_words import slots_agree, widths_text
+from workbench.step_words import counted, slots_agree, widths_text
 
 STAGE_OF = {
     "decision": "decide",
@@ -70,14 +70,16 @@ def tree_text(step: StepEvent) -> str:
 
 def stages(step: StepEvent) -> list[Stage]:
     """All stages in the order they ran."""
-    prompts = f", {step.prefill_requests} prompts ({step.prefill_tokens} tokens)" if step.prefill_tokens else ""
+    asked = [counted(step.requests, "decode request")]
+    if step.prefill_tokens:
+        asked.append(f"{counted(step.prefill_requests, 'prompt')} ({counted(step.prefill_tokens, 'token')})")
     plan_parts = [widths_text(step)] if step.widths else []
     plan_parts += [f"{step.prefill_tokens} prompt tokens"] if step.prefill_tokens else []
     graph = "eager" if step.graph is None else f"graph {step.graph} {'hit' if step.graph_hit else 'MISS'}"
     debt = f"{step.draft_lag} tokens behind, {step.draft_debt_bytes / 1024:.0f} KiB of hidden states held"
     replanned = ", planned a second time" if step.replanned else ""
     what = {
-        "schedule": f"{step.requests} decode requests{prompts}; {step.queue} wait",
+        "schedule": f"{', '.join(asked)}; {step.queue} wait",
         "decide": f"{step.mode.upper()} because {step.reason}",
         "plan": f"{step.slots_expected} slots expected: {' + '.join(plan_parts) or 'nothing'}{replanned}",
         "reserve": f"{step.slots_reserved} slots reserved, {step.pages_allocated} new pages",

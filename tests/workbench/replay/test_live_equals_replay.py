@@ -72,13 +72,13 @@ async def settle(app: AttachApp, pilot: Pilot[int]) -> None:
 
 
 async def all_views(app: AttachApp, pilot: Pilot[int]) -> dict[str, str]:
-    """Each view's screen, as it is now."""
+    """Each view's screen, as it is now, without the line of keys: those that steer stand on a live one only."""
     texts = {}
     for number, name in enumerate(VIEWS, 1):
         app._views[number - 1].forget()  # how often it is drawn is not the question here
         app.action_view(number)
         await settle(app, pilot)
-        texts[name] = screen_text(app)
+        texts[name] = screen_text(app).rstrip("\n").rpartition("\n")[0]
     return texts
 
 

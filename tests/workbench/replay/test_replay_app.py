@@ -298,6 +298,15 @@ async def test_an_empty_recording() -> None:
         assert replay.app.crash is None
 
 
+async def test_what_cannot_be_done_in_a_recording_is_not_offered() -> None:
+    async with Replay(MemorySession([])).run() as replay:
+        text = await replay.wait(1.0)
+        assert "no step up to this place of the recording" in text
+        assert "q Quit" in text
+        assert "s Spec" not in text
+        assert "Threshold" not in text.splitlines()[-1]
+
+
 def test_unknown_screens_are_refused_with_the_list() -> None:
     with pytest.raises(UnknownScreen, match="no screen 'nope'; the screens are overview, steps, acceptance"):
         Replay(screen="nope")
