@@ -26,12 +26,14 @@ from probes.checks import (
     read_all,
     watch,
 )
+from probes.subscriber import Gap
 from workbench.cli.candidates import engines_or_recordings
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
 from workbench.console import CommandError, fail, print_json, print_table, say
 from workbench.exit_codes import ExitCode
 from workbench.live_line import LiveLine
+from workbench.whole_file import is_writable, write_whole
 
 OVER_S = 10.0
 """How long a live engine is watched, unless told."""
@@ -87,22 +89,33 @@ def live_evidence(name: str | None, seconds: float) -> Evidence:
 def recorded_evidence(path: Path, first: float | None, last: float | None) -> Evidence:
     """Add up a recording, or the first or the last seconds of it.
 
+    Numbers that are missing without a gap that says so, such as those of a damaged chunk, are gaps too.
+
     Raises:
-        CommandError: it cannot be read.
+        CommandError: it cannot be read, or has no event at all.
     """
     from workbench.recording.reader import Recording
     from workbench.recording.recording_error import RecordingError
+    from workbench.recording.sequence_check import Hole, SequenceCheck
 
-    tally = Tally()
+    tally, sequence = Tally(), SequenceCheck()
     try:
         with Recording.open(path) as recording:
             info = recording.info
             start = info.start if last is None else max(info.start, info.end - last)
             end = info.end if first is None else min(info.end, info.start + first)
-            # Without a bound where none is meant: what stands exactly on an edge belongs to the file.
-            for _, item in recording.items(start=None if last is None else start, end=None if first is None else end):
+            # No bound at the end of the file: what stands exactly there belongs to it.
+            for _, item in recording.items(start, end if end < info.end else None):
+                for hole in sequence.see(item):
+                    if isinstance(hole, Hole):
+                        tally.add(Gap(hole.topic, hole.first, hole.last, recovered=False))
                 tally.add(item)
+            if not info.counts:
+                fail(ExitCode.FALSE, f"{path} has no event in it" + (f": {info.missing}" if info.missing else ""))
             notes = [f"the recording is incomplete: {info.missing}"] if info.missing else []
+            asked = first or last or 0.0
+            if asked > info.seconds:
+                notes.append(f"the recording is shorter than the {number_text(asked)} s that were asked for")
     except RecordingError as error:
         fail(ExitCode.FALSE, str(error))
     except OSError as error:
@@ -175,18 +188,15 @@ def parse_all(words: Sequence[str]) -> list[Expectation]:
 
 def require_folder(path: Path) -> None:
     """A report that cannot be written is refused before the wait, not after it."""
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    if not is_writable(path):
         raise click.UsageError(f"--junit {path}: {path.parent} is no folder that can be written to")
 
 
 def write(path: Path, text: str) -> None:
     """Whole or not at all: a CI server may look at any time."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        part.unlink(missing_ok=True)
         fail(ExitCode.FALSE, f"{path} cannot be written: {error.strerror}")
 
 
@@ -236,10 +246,12 @@ def command(
         raise click.UsageError("--last is for recordings; a running engine is watched from now on, for --over")
     if over is not None and last is not None:
         raise click.UsageError("--over (the first part) and --last exclude each other")
-    if file is not None and not file.is_file():
+    if file is not None and not os.path.isfile(file):
         part = Path(f"{file}.part")
         hint = (
-            f"there is {part}, which was not finished" if part.is_file() else "an engine is named as `specwb ls` shows"
+            f"there is {part}, which was not finished"
+            if os.path.isfile(part)
+            else "an engine is named as `specwb ls` shows"
         )
         raise click.UsageError(f"there is no recording {file}; {hint}")
     if junit is not None:

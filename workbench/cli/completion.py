@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from workbench.cli.shell_words import SHELLS, script_for
+from workbench.console import print_line
 
 
 @click.command("completion")
@@ -25,4 +24,4 @@ def command(context: click.Context, shell: str) -> None:
     Example:
       specwb completion bash
     """
-    sys.stdout.write(script_for(shell, context.find_root().command))
+    print_line(script_for(shell, context.find_root().command).removesuffix("\n"))

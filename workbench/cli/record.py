@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -75,11 +76,20 @@ def amount_text(status: RecorderStatus) -> str:
 
 
 def output_path(given: str | None, engine: str) -> Path:
-    """Where to record: the file that was named, or a new one in the folder that was named, or in this one."""
+    """Where to record: the file that was named, or a new one in the folder that was named, or in this one.
+
+    Raises:
+        RecordingError: a folder was named that is not there.
+    """
     from workbench.recording.file_names import free_path
+    from workbench.recording.recording_error import RecordingError
 
     path = Path(given or ".")
-    return free_path(engine, path, time.time()) if path.is_dir() else path
+    if os.path.isdir(path):
+        return free_path(engine, path, time.time())
+    if given and given.endswith("/"):
+        raise RecordingError(f"there is no folder {given}; make it first, or name a file")
+    return path
 
 
 def wait(recorder: Recorder, record: EngineRecord, seconds: float | None, stop: threading.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -140,8 +141,10 @@ def verify(file: str) -> int:
     """
     from workbench.recording.verify import verify as findings_of
 
-    count = 0
-    for finding in findings_of(file):
+    path, count = recording_path(file), 0
+    if not os.path.lexists(path):
+        fail(ExitCode.USAGE, f"there is no {path}")
+    for finding in findings_of(path):
         count += 1
         if count <= MOST_FINDINGS:
             print_line(clean(finding))
@@ -166,10 +169,10 @@ def repair(file: str, output: str | None) -> int:
     from workbench.recording.repair import repair as repaired
     from workbench.recording.repair import repaired_path
 
-    path = Path(file)
-    target = Path(output) if output else repaired_path(path)
     try:
-        result = repaired(path, target)
+        # Beside the file; of a recording that ships with specwb here, not among the program's own files.
+        target = Path(output) if output else repaired_path(Path(file))
+        result = repaired(recording_path(file), target)
     except RecordingError as error:
         fail(ExitCode.USAGE, str(error))
     say(f"saved {result.saved} messages; not saved: {result.lost_text}")
@@ -214,10 +217,14 @@ def write_lines(lines: Iterable[str], output: str) -> None:
         for line in lines:
             print_line(line)
         return
+    is_made = False
     try:
         with open(output, "x", encoding="utf-8") as out:
+            is_made = True
             out.writelines(f"{line}\n" for line in lines)
     except FileExistsError:
         fail(ExitCode.USAGE, f"{output} exists; choose another name")
     except OSError as error:
+        if is_made:  # a part of the data is none that anybody should take for the whole
+            Path(output).unlink(missing_ok=True)
         fail(ExitCode.FALSE, f"{output} cannot be written: {error.strerror}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ def picture_path(value: str | None) -> Path | None:
     path = Path(value)
     if path.suffix not in (".svg", ".txt"):
         raise click.UsageError(f"--screenshot {value} says no format; give a name that ends in .svg or .txt")
-    if not path.absolute().parent.is_dir():
+    if not os.path.isdir(path.absolute().parent):
         raise click.UsageError(f"--screenshot {value}: there is no folder {path.parent}")
     return path
 

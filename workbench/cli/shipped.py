@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,6 +15,6 @@ def shipped_names() -> list[str]:
 def recording_path(word: str) -> Path:
     """The file of that name; a bare name that is none here may be a session that ships with specwb."""
     path = Path(word)
-    if not path.exists() and word in shipped_names():
+    if not os.path.exists(path) and word in shipped_names():
         return Path(str(files("recordings") / f"{word}.mcap"))
     return path

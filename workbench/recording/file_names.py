@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -18,6 +19,6 @@ def free_path(engine: str, folder: Path, seconds: float) -> Path:
     stem = f"{engine}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(seconds))}"
     for number in range(1000):
         path = folder / (f"{stem}-{number}.mcap" if number else f"{stem}.mcap")
-        if not path.exists() and not part_of(path).exists():
+        if not os.path.lexists(path) and not os.path.lexists(part_of(path)):
             return path
     raise RecordingError(f"{folder} has a thousand recordings of this second")

@@ -33,12 +33,13 @@ class PartFile:
         """
         self.path = path
         self.part = part_of(path)
-        if path.exists():
+        # Path.exists raises where a name is too long or its folder may not be entered; opening it says that better.
+        if os.path.lexists(path):
             raise RecordingError(f"{path} exists, and a recording is never overwritten; choose another name")
         try:
             disk = os.statvfs(path.parent)
             free = disk.f_bavail * disk.f_frsize
-            if free < NEEDED:
+            if free < NEEDED and disk.f_blocks:  # some file systems count nothing
                 raise RecordingError(
                     f"the disk of {path.parent} is full: {free / 1e6:.1f} MB are free, and a recording needs at least "
                     f"{NEEDED / 1e6:.0f}; free some space, or record to another disk"

@@ -6,6 +6,7 @@ Opening reads the index only; a place is found by bisection and a chunk is read 
 from __future__ import annotations
 
 import os
+import stat
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
@@ -98,14 +99,17 @@ class Recording:
         """
         path = Path(path)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a named pipe would wait for a writer
         except FileNotFoundError:
             part = part_of(path)
-            hint = f"; there is {part}, which was not finished" if part.exists() else ""
+            hint = f"; there is {part}, which was not finished" if os.path.exists(part) else ""
             raise RecordingError(f"there is no {path}{hint}") from None
         except OSError as error:
             raise RecordingError(f"{path} cannot be read: {error.strerror}") from None
         try:
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise RecordingError(f"{path} is no file, and only of a file any place can be read: copy it into one")
             return cls(path, fd)
         except BaseException as error:
             os.close(fd)

@@ -46,7 +46,7 @@ class Repair:
 
 def repaired_path(path: Path) -> Path:
     """``x.repaired.mcap`` for ``x.mcap`` and for ``x.mcap.part``."""
-    return path.with_name(path.name.removesuffix(".part").removesuffix(".mcap") + ".repaired.mcap")
+    return path.parent / (path.name.removesuffix(".part").removesuffix(".mcap") + ".repaired.mcap")
 
 
 def repair(path: Path, target: Path) -> Repair:
@@ -63,6 +63,8 @@ def repair(path: Path, target: Path) -> Repair:
         sink = McapSink(target, "specwb repair")
         try:
             result = _Copy(recording, sink).run(path, target)
+            if not result.saved:
+                raise RecordingError(f"{path} has no message that can be read: there is nothing to save")
             sink.finish()
         except OSError as error:
             sink.file.discard()

@@ -20,7 +20,9 @@ from probes.checks import METRICS
 from probes.discovery import list_records
 from tests.workbench import golden
 from tests.workbench.made_engine import MadeEngine
+from tests.workbench.recording.made_recording import write
 from workbench.exit_codes import ExitCode
+from workbench.recording.reader import Recording
 
 ROOT = Path(__file__).parents[3]
 
@@ -185,3 +187,32 @@ def test_it_starts_without_torch_and_without_the_screen() -> None:
         "bad = {'torch', 'textual', 'numpy', 'mcap', 'engine'} & set(sys.modules); assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def test_a_recording_with_nothing_in_it_is_no_pass(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcap"
+    path.write_bytes(b"\x89MCAP0\r\n")
+    code, out, errors = check(str(path), "-e", "gaps == 0")
+    assert (code, out) == (ExitCode.FALSE, "")
+    assert "has no event in it: not finished" in errors
+
+
+def test_what_a_damaged_chunk_held_is_a_gap(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.mcap")
+    with Recording.open(path) as recording:
+        offset, length = recording.index.offsets[2], recording.index.lengths[2]
+    found = json.loads(check(str(path), "--json")[1])["metrics"]
+    data = bytearray(path.read_bytes())
+    data[offset + length - 20] ^= 0xFF
+    path.write_bytes(data)
+    damaged = json.loads(check(str(path), "--json")[1])["metrics"]
+    assert damaged["gaps"] > found["gaps"] == 1
+    assert damaged["lost"] - found["lost"] >= found["steps"] - damaged["steps"] > 0
+
+
+def test_asked_for_more_than_there_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.mcap")
+    for option in ("--over", "--last"):
+        code, _, errors = check(str(path), "-e", "steps == 58", option, "1h")
+        assert code == ExitCode.OK
+        assert "is shorter than the 3600 s that were asked for" in errors

@@ -127,6 +127,8 @@ def test_what_cannot_begin(
     for arguments, words in [
         (("-o", "x.mcap"), "never overwritten"),
         (("-o", "no/such/folder/x.mcap"), "cannot be written"),
+        (("-o", "nowhere/"), "there is no folder nowhere/"),
+        (("-o", "x" * 300), "File name too long"),
         (("--topics", "stepp"), "there is no topic 'stepp'; there are step, rows"),
         (("--for", "soon"), "'soon'"),
     ]:

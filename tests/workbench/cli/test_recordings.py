@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,35 @@ def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert main(["recordings", verb, str(tmp_path / "x.mcap")]) == ExitCode.USAGE
         assert "is no recording" in capsys.readouterr().err
     assert main(["recordings", "verify", str(tmp_path / "x.mcap")]) == ExitCode.FALSE
+
+
+def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("info", "verify", "repair", "export"):
+        assert main(["recordings", verb, str(tmp_path / "none.mcap")]) == ExitCode.USAGE
+        out, errors = capsys.readouterr()
+        assert (out, errors) == ("", f"specwb: there is no {tmp_path / 'none.mcap'}\n")
+        assert main(["recordings", verb, ""]) in (ExitCode.USAGE, ExitCode.FALSE)
+        capsys.readouterr()
+
+
+def test_those_that_ship_are_verified_and_repaired_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["recordings", "verify", "ramp"]) == ExitCode.OK
+    assert main(["recordings", "repair", "ramp"]) == ExitCode.OK
+    assert capsys.readouterr().out == "ramp.repaired.mcap\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["ramp.repaired.mcap"]
+
+
+def test_an_export_that_does_not_fit_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, target = write(tmp_path / "x.mcap"), tmp_path / "x.json"
+    before, kept = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        assert main(["recordings", "export", str(path), "-o", str(target)]) == ExitCode.FALSE
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, kept)
+    assert "cannot be written: File too large" in capsys.readouterr().err
+    assert not target.exists()

@@ -65,8 +65,8 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_refused_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B98."""
-    disk = namedtuple("disk", "f_bavail f_frsize")
-    monkeypatch.setattr(os, "statvfs", lambda _: disk(100, 4096))
+    disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
+    monkeypatch.setattr(os, "statvfs", lambda _: disk(100, 4096, 1000))
     with pytest.raises(RecordingError, match=r"is full: 0\.4 MB are free"):
         PartFile(tmp_path / "x.mcap")
     assert not list(tmp_path.iterdir())
@@ -78,3 +78,22 @@ def test_a_reader_sees_whether_the_writer_lives(tmp_path: Path) -> None:
         assert is_being_written(reader.fileno())
         file.close()
         assert not is_being_written(reader.fileno())
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="cannot be written: File name too long"):
+        PartFile(tmp_path / ("x" * 300))
+
+
+def test_a_name_that_a_dangling_link_has(tmp_path: Path) -> None:
+    (tmp_path / "x.mcap").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(RecordingError, match="never overwritten"):
+        PartFile(tmp_path / "x.mcap")
+
+
+def test_a_file_system_that_counts_no_blocks_is_not_taken_for_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
+    monkeypatch.setattr(os, "statvfs", lambda _: disk(0, 4096, 0))
+    PartFile(tmp_path / "x.mcap").discard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -201,3 +202,14 @@ def test_replay_order_is_that_of_boots_and_numbers_when_the_clock_was_set_back(t
         assert times == sorted(times)
         assert recording.info.seconds == pytest.approx(5 + 6.7 + 4)
         assert recording.before(times[-1], "step", 2) == timed[-2:]
+
+
+def test_a_named_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.mcap")
+    with pytest.raises(RecordingError, match="is no file"):
+        Recording.open(tmp_path / "x.mcap")
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="File name too long"):
+        Recording.open(tmp_path / ("x" * 300))

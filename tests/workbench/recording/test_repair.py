@@ -86,3 +86,16 @@ def test_nothing_is_touched_that_should_not_be(tmp_path: Path) -> None:
     writer.sink.file.close()
     assert not (tmp_path / "y.mcap").exists()
     assert not (tmp_path / "y.mcap.part").exists()
+
+
+def test_where_no_message_can_be_read_nothing_is_made(tmp_path: Path) -> None:
+    path, target = write(tmp_path / "x.mcap"), tmp_path / "y.mcap"
+    with Recording.open(path) as recording:
+        chunks = list(zip(recording.index.offsets, recording.index.lengths, strict=True))
+    data = bytearray(path.read_bytes())
+    for offset, length in chunks:
+        data[offset + length - 20] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(RecordingError, match="nothing to save"):
+        repair(path, target)
+    assert sorted(tmp_path.iterdir()) == [path]
