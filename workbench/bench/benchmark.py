@@ -28,6 +28,7 @@ from workbench.borrowed_knobs import BorrowedKnobs
 from workbench.console import columns_of, fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
 from workbench.live_line import LiveLine
+from workbench.whole_file import write_whole
 
 WHO = "specwb bench"
 CONTROL_S = 30.0
@@ -133,10 +134,8 @@ class Benchmark:
     def _write(self, outcome: Outcome) -> None:
         assert self._json_path is not None
         path = Path(self._json_path)
-        part = path.with_name(f"{path.name}.part")
         try:
-            part.write_bytes(msgspec.json.format(msgspec.json.encode(self._report(), enc_hook=str)) + b"\n")
-            part.replace(path)
+            write_whole(path, msgspec.json.format(msgspec.json.encode(self._report(), enc_hook=str)) + b"\n")
         except OSError as error:
             fail(ExitCode.FALSE, f"--json {path}: {error.strerror}")
 

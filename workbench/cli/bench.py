@@ -14,6 +14,7 @@ from workbench.cli.duration import Duration
 from workbench.cli.number_list import NumberList
 from workbench.console import fail
 from workbench.exit_codes import ExitCode
+from workbench.whole_file import is_writable
 
 if TYPE_CHECKING:
     from probes.discovery import EngineRecord
@@ -153,6 +154,5 @@ def _endpoint(url: str | None, model: str | None, record: EngineRecord | None) -
 
 def _check_writable(path: Path) -> None:
     """Before the run, not after it."""
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise click.UsageError(f"--json {path}: no file can be written there; is {folder} a folder, and yours?")
+    if not is_writable(path):
+        raise click.UsageError(f"--json {path}: no file can be written there; is {path.parent} a folder, and yours?")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from bisect import insort
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+
+from workbench.whole_file import write_whole
 
 
 @dataclass(frozen=True, order=True)
@@ -89,12 +90,9 @@ class Bookmarks:
         self._write()
 
     def _write(self) -> None:
-        """Whole or not at all: written beside the file and renamed."""
         if self._path is None:
             return
-        new = self._path.with_name(self._path.name + ".new")
         try:
-            new.write_bytes(msgspec.json.format(msgspec.json.encode(_File(self._all))) + b"\n")
-            os.replace(new, self._path)
+            write_whole(self._path, msgspec.json.format(msgspec.json.encode(_File(self._all))) + b"\n")
         except OSError as error:
             raise BookmarkError(f"bookmarks are not kept: {self._path} cannot be written: {error.strerror}") from None
