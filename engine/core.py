@@ -128,6 +128,8 @@ class EngineCore:
         request.finish_reason = "abort"
         self._retire(request)
         self.reporter.request(request, "aborted", self.step_number)
+        if not self.has_work:  # no step will come that says so: a stage left standing would count as stuck
+            self.idle()
         return True
 
     def abort_all(self) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import msgspec
 import pytest
 
+from engine.event_sink import MemorySink
 from engine.ipc import Failed, Output
+from engine.llm import LLM
 from engine.request import Request
 from engine.sampling_params import SamplingParams
 from probes.events import RequestEvent, RowsEvent
@@ -23,11 +26,23 @@ from tests.engine.tiny import (
     reference,
     scripted_engine,
     step_events,
+    tiny_config,
     tiny_target,
     tokens,
 )
 
 CHAIN_5 = {"steps": 5, "topk": 1, "draft_tokens": 6}
+
+
+class StageSink(MemorySink):
+    """Keeps the stages too, as the heartbeat would say them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[str] = []
+
+    def stage(self, name: str, step: int) -> None:
+        self.stages.append(name)
 
 
 @pytest.mark.parametrize("offset", range(6))
@@ -172,6 +187,23 @@ def test_an_abort_frees_everything_wherever_the_request_is(when: str) -> None:
     assert (core.ledger.used, core.ledger.pages_used) == (0, 0)
     phases = [e.phase for e in sink.events if isinstance(e, RequestEvent) and e.request_id == "victim"]
     assert phases.count("aborted") == 1
+
+
+def test_an_abort_of_the_last_request_leaves_the_engine_idle() -> None:
+    """Clients that all leave: no step follows, and a stage left standing would pass for a stuck engine."""
+    sink = StageSink()
+    core = LLM(tiny_target(), sink=sink, config=tiny_config({"spec": "off"}, draft_model="none")).core
+    core.add("a", [1, 2, 3], GREEDY)
+    core.add("b", [4, 5, 6], GREEDY)
+    core.step()
+    core.abort("a")
+    assert sink.stages[-1] == "publish"  # the other one goes on
+    core.abort("b")
+    assert sink.stages[-1] == "idle"
+    time.sleep(0.05)
+    core.add("c", [1, 2, 3], GREEDY)
+    core.step()
+    assert step_events(sink)[-1].round_us == 0  # the wait was no step's
 
 
 def test_two_hundred_requests_of_one_token_all_finish_without_acceptance_data() -> None:
