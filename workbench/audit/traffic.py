@@ -59,18 +59,30 @@ class Traffic:
         return self._plan("last", 0, {"max_tokens": 4}, is_stream=False)
 
     def hogs_to_fill(self) -> int:
-        """Requests for a whole context that leave no room for another one."""
+        """Requests for all that one may have that leave no room for another one."""
+        page, pool, context = self._room()
+        each = -(-context // page)
+        return max(1, min(int(self._config.get("max_running") or 64), pool // page // each))
+
+    def _hog_tokens(self) -> int:
+        """The most an answer may have: what a context holds; half the pool where that is smaller, as the server refuses
+        what can never fit, and with its prompt more than half keeps the next one out.
+        """
+        _, pool, context = self._room()
+        return LONGEST if context <= pool else pool // 2
+
+    def _room(self) -> tuple[int, int, int]:
+        """A page, the KV pool in whole pages, the longest context: in tokens."""
         page = int(self._config.get("page_size") or 256)
-        pages = int(self._config.get("kv_tokens") or 32768) // page
-        each = -(-int(self._config.get("max_model_len") or 2048) // page)
-        return max(1, min(int(self._config.get("max_running") or 64), pages // each))
+        pool = int(self._config.get("kv_tokens") or 32768) // page * page
+        return page, pool, int(self._config.get("max_model_len") or 2048)
 
     def _one(self, kind: Kind, texts: Sequence[str]) -> Planned:
         rng = self._rng
         index, length = rng.randrange(len(self._prompts)), rng.randint(6, 48)
         match kind:
             case "hog":
-                return self._plan(kind, index, {"max_tokens": LONGEST}, True, leave_after=rng.randint(3, 24))
+                return self._plan(kind, index, {"max_tokens": self._hog_tokens()}, True, leave_after=rng.randint(3, 24))
             case "left":
                 return self._plan(kind, index, {"max_tokens": 64}, True, leave_after=rng.randint(1, 8))
             case "abandoned":

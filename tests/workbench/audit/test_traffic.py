@@ -43,3 +43,10 @@ def test_a_stop_string_is_looked_for_in_the_answer_of_the_same_prompt() -> None:
 def test_a_pool_that_half_of_the_requests_cannot_fill_leaves_the_other_kinds_their_half() -> None:
     plan = Traffic(PROMPTS, 0, {**CONFIG, "kv_tokens": 1 << 20}).mixed(20, TEXTS)
     assert Counter(planned.kind for planned in plan)["hog"] == 10
+
+
+def test_a_pool_smaller_than_a_context_is_filled_by_what_it_can_hold() -> None:
+    """The server refuses what could not run even alone, and a refusal is a difference."""
+    traffic = Traffic(PROMPTS, 0, {"page_size": 256, "kv_tokens": 1024, "max_model_len": 2048, "max_running": 4})
+    (hog,) = [planned for planned in traffic.mixed(35, TEXTS) if planned.kind == "hog"]
+    assert hog.ask.body["max_tokens"] == 512
