@@ -213,4 +213,5 @@ def _refusal(response: h11.Response, body: bytes) -> RequestError:
     code, message = _error_of(found.get("error", found) if isinstance(found, dict) else body[:200].decode("latin-1"))
     waits = [value for name, value in response.headers if name == b"retry-after"]
     retry_after = float(waits[0]) if waits and waits[0].isdigit() else 0.0
+    message = " ".join(message.split())  # a page of HTML is one line too
     return RequestError(f"{status} {code}".rstrip(), message, status=status, retry_after=retry_after)

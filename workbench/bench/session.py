@@ -20,6 +20,7 @@ from workbench.borrowed_knobs import BorrowedKnobs
 from workbench.console import CommandError, fail
 from workbench.exit_codes import ExitCode
 from workbench.live_line import LiveLine
+from workbench.step_words import counted
 
 CALIBRATION_WORDS = 16
 REFRESH_S = 1.0
@@ -223,8 +224,8 @@ class Session:
         accept = f", accept length {run.accept_length:.2f}" if run.accept_length is not None else ""
         failed = len(run.answers) - len(run.completed)
         parts = [
-            f"{self._name(setting)}: {run.output_throughput:.1f} tok/s{accept}, {len(run.completed)} answers in "
-            f"{run.duration:.1f} s"
+            f"{self._name(setting)}: {run.output_throughput:.1f} tok/s{accept}, "
+            f"{counted(len(run.completed), 'answer')} in {run.duration:.1f} s"
         ]
         if failed:
             parts.append(f", {failed} failed")

@@ -44,10 +44,12 @@ def gain_lines(state: SessionState, now: float, width: int, glyphs: Glyphs) -> l
         return _unknown("no draft model is loaded", "every step is plain; start the engine with --draft-model")
     if shape is None or state.gains.last_load is None:
         return _unknown("nothing was decoded yet", "send the engine some requests")
-    asleep = state.connection(now) in (Connection.GONE, Connection.STALE, Connection.IDLE)
-    if load is None or asleep:
+    connection = state.connection(now)
+    if load is None or connection in (Connection.GONE, Connection.STALE, Connection.IDLE):
         gain = state.gains.at(state.gains.last_load, shape, engine_now)
         lines = _unknown("nothing decodes at the moment", "send the engine some requests")
+        if connection in (Connection.GONE, Connection.STALE):
+            lines = _unknown("the engine is not heard", "the first line says since when")
         if gain.ratio is not None:
             lines[1] = [("  before: ", "dim"), *_ratio_words(gain, engine_now, glyphs)]
         return lines

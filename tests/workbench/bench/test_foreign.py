@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -10,6 +12,13 @@ import pytest
 from tests.workbench.bench.foreign_endpoint import TOKENS, ForeignEndpoint
 from workbench.cli import main
 from workbench.exit_codes import ExitCode
+
+
+class QuietPages(SimpleHTTPRequestHandler):
+    """A web server."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
 
 
 def bench(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> tuple[dict[str, Any], str]:
@@ -93,6 +102,16 @@ def test_a_port_where_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None
         url = endpoint.url
     _, said = bench(capsys, "--url", url, "--model", "x", code=ExitCode.UNREACHABLE)
     assert "no connection" in said
+
+
+def test_what_is_no_endpoint_at_all_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A web server answers with a page."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), QuietPages) as pages:
+        threading.Thread(target=pages.serve_forever).start()
+        _, said = bench(capsys, "--url", f"http://127.0.0.1:{pages.server_port}/v1", code=ExitCode.REFUSED)
+        pages.shutdown()
+    assert "does not say which model it serves (404: <!DOCTYPE" in said
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_one_of_several_models_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:

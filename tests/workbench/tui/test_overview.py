@@ -250,6 +250,13 @@ def test_no_draft_no_steps_no_load() -> None:
     assert "n/a" in text
 
 
+def test_an_engine_that_is_not_heard_is_not_said_to_wait_for_requests() -> None:
+    lines = overview_lines(state_of(minutes(), 1000.0), 1006.0, 80, 17, BLOCKS)
+    text = "\n".join("".join(text for text, _ in line) for line in lines)
+    assert "UNKNOWN   the engine is not heard" in text
+    assert "send the engine some requests" not in text
+
+
 def test_restart_forgets_the_gain_and_marks_the_axis() -> None:
     """B89."""
     session = minutes()
