@@ -153,8 +153,13 @@ class AttachApp(App[int]):
         self._show_view_line()
         self._views[self._current].take_focus()
         self._feed.start()
+        self.app_resume_signal.subscribe(self, self._repaint)
         self.set_interval(REFRESH_S, self.tick)
         self.tick()
+
+    def _repaint(self, _: object) -> None:
+        # After ctrl-z the terminal has forgotten the screen, of which lines that do not change would never come again.
+        self.refresh(layout=True)
 
     def on_unmount(self) -> None:
         self._feed.close()

@@ -85,6 +85,20 @@ def test_suspended_for_a_flood_and_continued(engine: MadeEngine) -> None:
         assert_intact(terminal)
 
 
+def test_after_a_suspension_lines_that_did_not_change_are_drawn_too(engine: MadeEngine) -> None:
+    with Terminal("attach", "made") as terminal:
+        terminal.wait_for("IDLE")
+        terminal.press(b"\x1a")
+        until_state(terminal, "T")
+        terminal.read()
+        seen = len(terminal.output)
+        terminal.kill(signal.SIGCONT)
+        deadline = time.monotonic() + 30
+        while not all(words in said(terminal, seen) for words in (b"Is speculation winning now?", b"2 steps", b"Quit")):
+            assert time.monotonic() < deadline, said(terminal, seen)[-2000:]
+            terminal.read(0.3)
+
+
 def said(terminal: Terminal, since: int) -> bytes:
     """What was written, without its escape sequences."""
     return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", terminal.output[since:])
