@@ -19,10 +19,10 @@ from workbench.exit_codes import ExitCode
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """SIGTERM and SIGHUP unwind like Ctrl-C does, so that the engine is ended too; exit code 143."""
+    """SIGTERM and SIGHUP unwind like Ctrl-C does, so that the engine is ended too; exit code 143 or 129."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(int(ExitCode.TERMINATED))
+        raise SystemExit(int(ExitCode.HUNG_UP if number == signal.SIGHUP else ExitCode.TERMINATED))
 
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

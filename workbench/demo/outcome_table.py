@@ -63,11 +63,11 @@ def _reading(outcome: Outcome) -> list[str]:
     outputs = sum(mode.compared.outputs for mode in outcome.modes)
     excused = sum(mode.compared.excused for mode in outcome.modes)
     faults = [difference for mode in outcome.modes for difference in mode.compared.faults]
-    ties = f", {excused} near-ties excused" if excused else ""
+    ties = f" but for {excused} near-ties" if excused else ""
     lines = [
         "tok/s at N: in the typical (median) step of N decode requests; ramp: over all steps, prompts included",
-        f"outputs identical: {'yes' if outcome.identical else 'NO'} ({outputs} outputs against a reference made "
-        f"with spec=off{ties})",
+        f"outputs identical: {'yes' if outcome.identical else 'NO'}{ties} ({outputs} outputs against a reference made "
+        f"with spec=off)",
         f"rule: {rule_text(outcome.dtype)}",
         *(f"difference: {fault.text}" for fault in faults),
     ]

@@ -106,7 +106,12 @@ def test_nothing_to_compare_is_a_usage_error() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, ExitCode.INTERRUPTED),
+        (signal.SIGTERM, ExitCode.TERMINATED),
+        (signal.SIGHUP, ExitCode.HUNG_UP),
+    ],
 )
 def test_a_signal_ends_the_engine_too(number: signal.Signals, code: ExitCode) -> None:
     process = demo(*TINY, "--tokens", "1024")
