@@ -29,8 +29,8 @@ from probes.ratio import LEAST_PAIRS, interleaved
 from workbench.demo.prompts import load_prompts
 from workbench.demo.served_engine import ServedEngine
 
-SETTLE_S = 3.0
-"""Until all observers follow the bus."""
+SETTLE_S = 4.0
+"""Until all observers follow the bus; as long a rest before a round with none."""
 SPECWB = [sys.executable, "-m", "workbench"]
 
 
@@ -104,6 +104,7 @@ def measure(options: argparse.Namespace) -> dict[str, object]:
         numbers = iter(range(10_000))
 
         def nothing() -> float:
+            time.sleep(SETTLE_S)
             return serve_all(client, options.clients, options.tokens)
 
         def watched() -> float:
