@@ -111,7 +111,7 @@ class DecisionsView(View):
         yield self._words
 
     def take_focus(self) -> None:
-        self._list.focus()
+        self.give_keys(self._list)
 
     def on_resize(self, event: events.Resize) -> None:
         if self._shown is not None:  # it has no size yet when it comes on show

@@ -61,7 +61,7 @@ class KnobsView(View):
         yield self._trail
 
     def take_focus(self) -> None:
-        self._knobs.focus()
+        self.give_keys(self._knobs)
 
     def show(self, state: SessionState, now: float) -> None:
         self._state, self._shown_at, self._now = state, now, state.engine_now(now)

@@ -42,7 +42,7 @@ class LinesView(View, can_focus=True):
         self._shown = None
 
     def take_focus(self) -> None:
-        self.focus()
+        self.give_keys(self)
 
     def on_resize(self, event: events.Resize) -> None:
         if self._shown is not None:

@@ -72,7 +72,7 @@ class StepsView(View):
         self.set_class(event.size.width >= WIDE, "-beside")
 
     def take_focus(self) -> None:
-        self.table.focus()
+        self.give_keys(self.table)
 
     def show(self, state: SessionState, now: float) -> None:
         self._alerts = state.plan_alerts
@@ -181,7 +181,7 @@ class StepsView(View):
 
     def _close_prompt(self) -> None:
         self._prompt.close()
-        self.table.focus()
+        self.give_keys(self.table)
 
 
 def _is_number(text: str) -> bool:

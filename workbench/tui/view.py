@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.containers import Container
+from textual.widget import Widget
 
 from workbench.tui.session_state import SessionState
 
@@ -22,3 +23,7 @@ class View(Container):
 
     def take_focus(self) -> None:
         """The view came on show: give the keys to the part that reads them."""
+
+    def give_keys(self, part: Widget) -> None:
+        """Focus a part at once. ``Widget.focus`` does so a moment later, and a key typed meanwhile would be lost."""
+        self.screen.set_focus(part)

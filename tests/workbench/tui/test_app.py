@@ -255,3 +255,18 @@ async def test_flood_is_painted_at_the_pace_of_the_screen() -> None:
         await pilot.pause()
         assert drawn, "the new row was painted"
         assert len(drawn) <= 2 * table.size.height, "no more rows are drawn than are on the screen"
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+async def test_a_view_has_the_keys_at_once(number: int) -> None:
+    """A key typed right behind the view's number belongs to that view, however busy the screen is."""
+    bench = Bench(story())
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, bench)
+        bench.app.action_view(6 - number)
+        await pilot.pause()
+        bench.app.action_view(number)
+        view = bench.app._views[number - 1]
+        focused = bench.app.screen.focused
+        assert focused is not None
+        assert view in focused.ancestors_with_self
