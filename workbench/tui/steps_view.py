@@ -181,7 +181,7 @@ class StepsView(View):
 
     def _close_prompt(self) -> None:
         self._prompt.close()
-        self.give_keys(self.table)
+        self.table.focus()
 
 
 def _is_number(text: str) -> bool:
