@@ -103,13 +103,13 @@ class EngineProcess:
         while not self._stop:
             self._take_messages(core)
             self._take_control(core)
-            core.take_back_due()
             if core.has_work:
                 for output in core.step():
                     self._send(output)
                 if not core.has_work:
                     core.idle()
             else:
+                core.take_back_due()  # a step does so by itself
                 poller.poll(self._idle_ms(core))
         for request_id in core.abort_all():
             self._send(

@@ -10,6 +10,8 @@ import itertools
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -96,6 +98,24 @@ class MadeEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def stepping(engine: MadeEngine) -> Iterator[None]:
+    """The engine steps until the block ends."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(0.005):
+            engine.step()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 
 from textual import events
 from textual.app import ComposeResult
@@ -30,9 +31,9 @@ class LinesView(View, can_focus=True):
     def compose(self) -> ComposeResult:
         yield self._panel
 
+    @abstractmethod
     def lines(self, state: SessionState, now: float, width: int, height: int) -> list[Line]:
         """What to draw in so much room; ``now`` is the screen's clock."""
-        raise NotImplementedError
 
     def show(self, state: SessionState, now: float) -> None:
         if self._shown is None or not 0 <= now - self._shown[1] < REDRAW_S:

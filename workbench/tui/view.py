@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from textual.containers import Container
 from textual.widget import Widget
 
@@ -14,9 +16,9 @@ class View(Container):
     title = ""
     """Its word on the line of views."""
 
+    @abstractmethod
     def show(self, state: SessionState, now: float) -> None:
         """Paint what changed since the last call. ``now`` is the screen's monotonic clock."""
-        raise NotImplementedError
 
     def forget(self) -> None:
         """Draw at the next ``show``, however lately that was done: a player stands elsewhere, or has stopped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def engine(runtime: Path) -> Iterator[MadeEngine]:
         yield engine
 
 
-class Once:
+class Once(ABC):
     """Progress that does something at its first call: by then the watch has begun, and it has not ended."""
 
     def __init__(self, engine: MadeEngine) -> None:
@@ -32,8 +33,9 @@ class Once:
         if self.calls == 1:
             self.act()
 
+    @abstractmethod
     def act(self) -> None:
-        raise NotImplementedError
+        """What happens once."""
 
 
 def test_a_reader_that_comes_late_counts_from_now_on(engine: MadeEngine) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ import pytest
 from probes.checks import METRICS
 from probes.discovery import list_records
 from tests.workbench import golden
-from tests.workbench.made_engine import MadeEngine
+from tests.workbench.made_engine import MadeEngine, stepping
 from tests.workbench.recording.made_recording import write
 from workbench.exit_codes import ExitCode
 from workbench.recording.reader import Recording
@@ -43,24 +42,6 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def check(*arguments: str) -> tuple[int, str, str]:
     return finish(start(*arguments))
-
-
-@contextmanager
-def stepping(engine: MadeEngine) -> Iterator[None]:
-    """The engine steps until the block ends."""
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.wait(0.005):
-            engine.step()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_what_holds_what_does_not_and_what_was_not_measured(engine: MadeEngine, tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ import pytest
 
 from probes.events import TOPICS
 from tests.workbench import made_events as made
-from tests.workbench.cli.test_tail import stepping
-from tests.workbench.made_engine import MadeEngine
+from tests.workbench.made_engine import MadeEngine, stepping
 from workbench.cli import main
 from workbench.cli.record import TopicList
 from workbench.exit_codes import ExitCode

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +15,11 @@ from probes.events import RequestEvent, RequestRow, RowsEvent
 from probes.subscriber import Gap, Malformed, Restart
 from tests.workbench import golden
 from tests.workbench import made_events as made
-from tests.workbench.made_engine import MadeEngine
+from tests.workbench.made_engine import MadeEngine, stepping
 from workbench.cli.tail import event_text, incident, incident_text
 from workbench.exit_codes import ExitCode
 
 ROOT = Path(__file__).parents[3]
-
-
-@contextmanager
-def stepping(engine: MadeEngine) -> Iterator[None]:
-    """The engine steps until the block ends."""
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.wait(0.005):
-            engine.step()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def tail(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,10 +14,12 @@ from tests.workbench.tui.made_session import MadeSession
 from tests.workbench.tui.pilots import settle
 from workbench.cell_text import width_of
 from workbench.tui.accept_lines import accept_lines
+from workbench.tui.accept_view import AcceptView
 from workbench.tui.history import History, Second
 from workbench.tui.line_panel import Line
 from workbench.tui.lines_view import LinesView
 from workbench.tui.overview_lines import overview_lines
+from workbench.tui.overview_view import OverviewView
 from workbench.tui.plot import ASCII, BLOCKS, Glyphs
 from workbench.tui.session_state import SessionState
 
@@ -94,7 +96,7 @@ async def test_snapshot_of_the_overview(size: tuple[int, int]) -> None:
     async with bench.app.run_test(size=size) as pilot:
         await settle(pilot, bench)
         assert bench.text().splitlines()[5].startswith("[1 overview]")
-        view = bench.app.query_one("OverviewView", LinesView)
+        view = bench.app.query_one(OverviewView)
         golden.check(f"overview-{size[0]}x{size[1]}", below_status(bench, view))
 
 
@@ -105,7 +107,7 @@ async def test_snapshot_of_acceptance(size: tuple[int, int]) -> None:
         await settle(pilot, bench)
         await pilot.press("3")
         await pilot.pause()
-        view = bench.app.query_one("AcceptView", LinesView)
+        view = bench.app.query_one(AcceptView)
         golden.check(f"acceptance-{size[0]}x{size[1]}", below_status(bench, view))
 
 
@@ -140,7 +142,7 @@ async def test_what_did_not_change_is_not_drawn_and_nothing_more_than_four_times
     bench = Bench(session.items, view="overview")
     async with bench.app.run_test(size=(120, 40)) as pilot:
         await settle(pilot, bench)
-        view = bench.app.query_one("OverviewView", LinesView)
+        view = bench.app.query_one(OverviewView)
         lines = view.lines
         calls: list[float] = []
 
