@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 
 from probes.discovery import EngineRecord
 from probes.events import RequestEvent, StepEvent, topic_of
-from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
+from probes.subscriber import Gap, Malformed, Received, Restart
+from workbench.bus_follower import BusFollower
 
 TOPICS = ("step", "rows", "request", "knob", "alert", "drop")
 POLL_S = 0.1
 
 
 class Witness:
-    """Follows the bus in a thread of its own, from its entry to its exit."""
+    """Keeps what comes from its making to its exit."""
 
     def __init__(self, record: EngineRecord, who: str) -> None:
         """Connects at once.
@@ -22,28 +22,24 @@ class Witness:
         Raises:
             ProbeError: the engine does not answer.
         """
-        self._subscriber = Subscriber(record, TOPICS, who=who)
-        self.hello = self._subscriber.hello
+        self._bus = BusFollower(record, TOPICS, who, POLL_S)
+        self.hello = self._bus.hello
         self.items: list[Received] = []
         self.newest_step = self.hello.step
         self.newest: dict[str, int] = {}
         """Topic -> number of its newest event."""
         self.arrived = 0
         self.ended = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="audit-witness", daemon=True)
-        self._thread.start()
+        self._bus.start(self._take_all)
 
     @property
     def is_joined(self) -> bool:
         """The engine knows of all subscriptions: it makes rows from now on."""
-        return self._subscriber.is_joined
+        return self._bus.is_joined
 
     def close(self) -> None:
         """Stop following."""
-        self._stop.set()
-        self._thread.join()
-        self._subscriber.close()
+        self._bus.close()
 
     def __enter__(self) -> Witness:
         return self
@@ -53,10 +49,9 @@ class Witness:
     ) -> None:
         self.close()
 
-    def _follow(self) -> None:
-        while not self._stop.wait(POLL_S):
-            for item in self._subscriber.poll(0):
-                self._take(item)
+    def _take_all(self, items: list[Received]) -> None:
+        for item in items:
+            self._take(item)
 
     def _take(self, item: Received) -> None:
         self.items.append(item)

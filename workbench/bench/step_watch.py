@@ -10,11 +10,11 @@ from types import TracebackType
 from probes.control import ControlClient
 from probes.discovery import EngineRecord
 from probes.events import DropEvent, KnobEvent, StepEvent
-from probes.subscriber import Gap, Restart, Subscriber
+from probes.subscriber import Gap, Received, Restart
+from workbench.bus_follower import BusFollower
 from workbench.step_words import changes_text
 
 POLL_S = 0.2
-"""Steps are taken in lumps: being woken for each would cost more than all the rest of this program."""
 CATCH_UP_S = 30.0
 """Longest wait for the events of steps that have already run."""
 
@@ -33,7 +33,7 @@ class StepSums:
 
 
 class StepWatch:
-    """Follows the bus in a thread of its own. Steps are forgotten once they were summed."""
+    """Keeps the steps of a run until they were summed."""
 
     def __init__(self, record: EngineRecord, control: ControlClient, who: str) -> None:
         """Connects at once; a run is what happens between ``begin`` and ``sums``.
@@ -43,17 +43,15 @@ class StepWatch:
         """
         self._control = control
         self._who = who
-        self._subscriber = Subscriber(record, ("step", "knob", "drop"), who=who)
-        self.hello = self._subscriber.hello
+        self._bus = BusFollower(record, ("step", "knob", "drop"), who, POLL_S)
+        self.hello = self._bus.hello
         self._steps: list[StepEvent] = []
         self._notes: list[str] = []
         self._newest = self.hello.step
         self._boots = 0
         self._after = 0
         self._changed = threading.Condition()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="step-watch", daemon=True)
-        self._thread.start()
+        self._bus.start(self._take_all)
 
     def begin(self) -> None:
         """A run starts: steps up to here are not its own.
@@ -94,9 +92,7 @@ class StepWatch:
 
     def close(self) -> None:
         """Stop following."""
-        self._stop.set()
-        self._thread.join()
-        self._subscriber.close()
+        self._bus.close()
 
     def __enter__(self) -> StepWatch:
         return self
@@ -106,13 +102,11 @@ class StepWatch:
     ) -> None:
         self.close()
 
-    def _follow(self) -> None:
-        while not self._stop.wait(POLL_S):
-            items = self._subscriber.poll(0)
-            with self._changed:
-                for item in items:
-                    self._take(item)
-                self._changed.notify_all()
+    def _take_all(self, items: list[Received]) -> None:
+        with self._changed:
+            for item in items:
+                self._take(item)
+            self._changed.notify_all()
 
     def _take(self, item: object) -> None:
         match item:
