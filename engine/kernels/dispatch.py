@@ -1,0 +1,91 @@
+"""Which of its two implementations a kernel's public function takes: the Triton kernel, or the torch reference.
+
+Decided a call, by `use_triton(tensor)`, so that both kinds of test live in one process:
+
+- a CUDA tensor takes the kernel, compiled;
+- a CPU tensor takes the reference, which is what the device worker runs in CI;
+- a CPU tensor inside ``with interpret():`` takes the kernel, in Triton's interpreter (slow: tests only);
+- float64 takes the reference everywhere: kernels compute in float32;
+- without triton everything imports, and the references run.
+
+Triton decides when a kernel is *decorated* whether it will be compiled or interpreted, by the environment variable
+TRITON_INTERPRET, and its own library functions (tl.sum, ...) are decorated when triton is imported. The variable
+therefore has to stand before the first import of triton: tests/conftest.py sets it on machines without CUDA. It alone
+changes nothing here; `interpret()` is what turns the kernels on, and it raises where the variable came too late.
+
+A kernel file is written so:
+
+    from engine.kernels.dispatch import jit, tl, use_triton
+
+    def f(x):
+        return _f_triton(x) if use_triton(x) else f_reference(x)
+
+    @jit
+    def _f_kernel(x_ptr: Any, n: Any, block: tl.constexpr) -> None: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # not an error: the references need none of it
+    triton = None
+    tl = None
+
+__all__ = ["interpret", "interpretable", "jit", "next_power_of_2", "tl", "use_triton"]
+
+
+class _Switch:
+    """Whether `interpret()` holds; for the whole process."""
+
+    interpreting = False
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """`triton.jit` where there is triton. Launched as ``kernel[grid](...)``."""
+    return function if triton is None else triton.jit(function)
+
+
+def interpretable() -> bool:
+    """This process decorated its kernels for Triton's interpreter."""
+    return triton is not None and not isinstance(_probe, triton.JITFunction)
+
+
+@contextmanager
+def interpret() -> Iterator[None]:
+    """Within it CPU tensors take the kernels too. For tests; holds for the whole process, not for a thread.
+
+    Raises:
+        RuntimeError: the kernels of this process cannot be interpreted.
+    """
+    if not interpretable():
+        raise RuntimeError("set TRITON_INTERPRET=1 before triton is imported (and install triton)")
+    before, _Switch.interpreting = _Switch.interpreting, True
+    try:
+        yield
+    finally:
+        _Switch.interpreting = before
+
+
+def use_triton(tensor: torch.Tensor) -> bool:
+    """The kernel is to be launched on this tensor: it is on a GPU or `interpret()` holds, and it is not float64."""
+    if triton is None or tensor.dtype == torch.float64:
+        return False
+    return tensor.is_cuda or _Switch.interpreting
+
+
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is at least n (n >= 1): what tl.arange takes."""
+    return 1 << (n - 1).bit_length()
+
+
+@jit
+def _probe() -> None:
+    """Never launched: its type says what triton made of this process's kernels."""
