@@ -77,7 +77,8 @@ def attend_slots(
 
 def half_split(keys: torch.Tensor) -> torch.Tensor:
     """Keys in the CPU model's order, pairs side by side -> the device's, halves behind each other."""
-    return keys.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+    pairs = keys.view(*keys.shape[:-1], -1, 2)
+    return pairs.transpose(-1, -2).flatten(-2)
 
 
 def assert_same(got: torch.Tensor, wanted: torch.Tensor) -> None:

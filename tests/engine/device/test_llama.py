@@ -154,7 +154,7 @@ def test_a_forward_never_reads_a_value_on_the_host() -> None:
     """What a CUDA graph cannot hold."""
     forward = _Forward()
     forward.attend = lambda layer, q: q.flatten(1)
-    with _NoSync():
+    with _NoSync():  # type: ignore[no-untyped-call]
         forward(aux_layers=(1, 2), logit_rows=torch.tensor([4]))
 
 
