@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import torch
 
-from engine.kv.ledger import Reservation
+from engine.accepted import Accepted
 from engine.kv.pool import KvPool
-from engine.request import Request
+from engine.request_view import RequestView
 from engine.runner import RunOutput
 from engine.sampler import draw
 from engine.spec.draft_tree import DraftTrees
@@ -16,45 +16,32 @@ from engine.spec.verify import Walk, walk_trees
 from engine.step_plan import StepPlan
 
 
-@dataclass(frozen=True)
-class Accepted:
-    """What one request of the plan got from the forward."""
-
-    request: Request
-    width: int  # tokens verified; 0 for a prefill chunk
-    walk: Walk
-    row: int  # flat row of its first token; node n of a tree is row + n
-    logit_row: int  # row of `RunOutput.logits` that its first draw came from
-
-
 def accept(
-    plan: StepPlan, reservation: Reservation, trees: DraftTrees | None, ran: RunOutput, pool: KvPool
+    plan: StepPlan, trees: DraftTrees | None, ran: RunOutput, pool: KvPool, views: Mapping[str, RequestView]
 ) -> list[Accepted]:
     """One entry a request of the plan, in its order. The KV of accepted paths is moved to the front of their slots."""
-    walks = _walk_decodes(plan, trees, ran)
-    _gather_paths(walks, reservation, ran, pool)
-    accepted = [
-        Accepted(row.request, row.width, walk, ran.offsets[i], ran.offsets[i])
-        for i, (row, walk) in enumerate(zip(plan.decodes, walks, strict=True))
-    ]
+    walks = _walk_decodes(plan, trees, ran, views)
+    _gather_paths(walks, ran, pool)
+    accepted = [Accepted(row.request, row.width, walk) for row, walk in zip(plan.decodes, walks, strict=True)]
     logit_row = sum(row.width for row in plan.decodes)
-    for index, chunk in enumerate(plan.prefills, start=len(plan.decodes)):
-        request = chunk.request
+    for chunk in plan.prefills:
+        view = views[chunk.request.request_id]
         tokens: list[int] = []
         if chunk.is_last:
             logits = ran.logits[logit_row : logit_row + 1]
-            tokens = draw(logits, [request.sampling], [request.seed], [len(request.ids)]).tolist()
-        walk = Walk(list(range(chunk.length)), tokens)
-        accepted.append(Accepted(request, 0, walk, ran.offsets[index], logit_row))
+            tokens = draw(logits, [view.sampling], [view.seed], [len(view.ids)]).tolist()
+        accepted.append(Accepted(chunk.request, 0, Walk(list(range(chunk.length)), tokens)))
         logit_row += chunk.is_last
     return accepted
 
 
-def _walk_decodes(plan: StepPlan, trees: DraftTrees | None, ran: RunOutput) -> list[Walk]:
+def _walk_decodes(
+    plan: StepPlan, trees: DraftTrees | None, ran: RunOutput, views: Mapping[str, RequestView]
+) -> list[Walk]:
     """What each decode request accepted; a plain row is a tree of its root only."""
     if not plan.decodes:
         return []
-    requests = [row.request for row in plan.decodes]
+    requests = [views[row.request.request_id] for row in plan.decodes]
     width = max(row.width for row in plan.decodes)
     tokens = torch.full((len(requests), width), -1)
     parents = torch.zeros(len(requests), width, dtype=torch.int64)
@@ -74,8 +61,8 @@ def _walk_decodes(plan: StepPlan, trees: DraftTrees | None, ran: RunOutput) -> l
     return walk_trees(DraftTrees(tokens, parents), draw_at)
 
 
-def _gather_paths(walks: list[Walk], reservation: Reservation, ran: RunOutput, pool: KvPool) -> None:
-    """Move the KV of accepted paths to the front of their reservations, for all requests at once."""
+def _gather_paths(walks: list[Walk], ran: RunOutput, pool: KvPool) -> None:
+    """Move the KV of accepted paths to the front of their slots, for all requests at once."""
     sources, targets = [], []
     for walk, offset in zip(walks, ran.offsets, strict=False):
         for place, node in enumerate(walk.nodes):
@@ -83,5 +70,5 @@ def _gather_paths(walks: list[Walk], reservation: Reservation, ran: RunOutput, p
                 sources.append(offset + node)
                 targets.append(offset + place)
     if sources:
-        loc = reservation.out_cache_loc
+        loc = ran.out_cache_loc
         pool.move(loc[torch.tensor(sources)], loc[torch.tensor(targets)])

@@ -11,6 +11,7 @@ import torch
 from engine.config import EngineConfig
 from engine.core import EngineCore
 from engine.event_sink import EventSink
+from engine.host_worker import HostWorker
 from engine.kv.ledger import KvLedger
 from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint, load_draft, load_target
 from engine.models.checkpoint_error import NoBuiltInDraft
@@ -91,7 +92,15 @@ def assemble(
         )
         make = lambda ledger: Eagle3Proposer(head, ledger)  # noqa: E731
     try:
-        core = EngineCore(config, model, target.tokenizer, make, sink, boot_id)
+        core = EngineCore(
+            config,
+            model.shape,
+            lambda ledger: HostWorker(model, ledger, make),
+            target.tokenizer,
+            sink,
+            boot_id,
+            overlap=config.scheduler == "overlap",
+        )
     except (MemoryError, RuntimeError) as error:  # torch's allocator; a restart would only ask for as much again
         raise ValueError(
             f"no memory for a KV pool of {config.kv_tokens} tokens; start with fewer --kv-tokens "

@@ -6,86 +6,95 @@ sized from a decision that is already made.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 
-from engine.acceptance import Accepted, accept
 from engine.admission import Admission, RequestRefusedError
 from engine.config import EngineConfig
 from engine.event_sink import EventSink, NoSink
 from engine.failures import StepFailures
-from engine.ipc import Failed, Output, TokenLogprobs
+from engine.ipc import Failed, Output
 from engine.kv.ledger import KvLedger, Reservation
-from engine.models.llama import LlamaModel
+from engine.landing import InFlight, Landing
+from engine.models.shapes import LlamaShape
 from engine.reporter import Reporter
 from engine.request import Request
-from engine.runner import WRITTEN_BY, Runner, RunOutput
-from engine.sampler import report_logprobs
 from engine.sampling_params import SamplingParams
 from engine.scheduler import Candidates, QueueFullError, Scheduler
 from engine.spec.choice import SpecChoice
 from engine.spec.policy import ThresholdPolicy
-from engine.spec.proposer import Proposer
-from engine.stage_clock import StageClock
+from engine.stage_clock import StageClock, StepClock
 from engine.step_plan import PlanMismatch, StepPlan, check_reservation
 from engine.step_tally import StepTally
 from engine.text.tokenizer import Tokenizer
 from engine.watch import StepWatch
+from engine.worker import Worker
 from probes.control import Applied, Refused, SetKnobs
 from probes.knob_board import KnobBoard
 from probes.knobs import KnobError, Knobs
 
 
 class EngineCore:
-    """Requests in, tokens out, one step a call. Not thread-safe: one loop owns it."""
+    """Requests in, tokens out, one step a call. Not thread-safe: one loop owns it.
+
+    With the sync scheduler a step is launched and lands in one call. With overlap a call launches the next step and
+    then lands the one before it, so that the host works while the device does.
+    """
 
     def __init__(
         self,
         config: EngineConfig,
-        model: LlamaModel,
+        shape: LlamaShape,
+        make_worker: Callable[[KvLedger], Worker],
         tokenizer: Tokenizer | None = None,
-        make_proposer: Callable[[KvLedger], Proposer] | None = None,
         sink: EventSink | None = None,
         boot_id: str = "",
+        *,
+        overlap: bool = False,
+        simulated: bool = False,
     ) -> None:
         self.config = config
-        self.model = model
+        self.shape = shape
         self.tokenizer = tokenizer
         self.boot_id = boot_id
-        self.max_model_len = min(config.max_model_len, model.shape.max_position)
+        self.overlap = overlap
+        self.max_model_len = min(config.max_model_len, shape.max_position)
         self.ledger = KvLedger(config.kv_tokens, config.page_size)
-        self.proposer = make_proposer(self.ledger) if make_proposer is not None else None
-        self.runner = Runner(model, self.ledger, self.proposer.aux_layers if self.proposer else ())
+        self.worker = make_worker(self.ledger)
         self.scheduler = Scheduler(
             self.ledger,
             max_running=config.max_running,
             max_queue=config.max_queue,
             prefill_chunk=config.prefill_chunk,
+            name="overlap" if overlap else "sync",
         )
         self.policy = ThresholdPolicy()
         sink = sink or NoSink()
-        self.reporter = Reporter(sink, boot_id, self.scheduler, self.ledger, self.proposer)
+        self.reporter = Reporter(sink, boot_id, self.scheduler, self.ledger, self.worker, simulated=simulated)
         self._watch = StepWatch(self.reporter.alert)
         self.check_knobs(config.knobs)
         self.knobs = KnobBoard(config.knobs, boot_id=boot_id, t=sink.t, publish=sink.publish, validate=self.check_knobs)
-        self.step_number = 0  # of the newest step that ran
+        self.step_number = 0  # of the newest step that was launched
         self.after_reserve: Callable[[StepPlan], StepPlan] | None = None
         """Fault injection: tampers with the plan once slots are reserved, as engines do that decide too late."""
-        self._admission = Admission(model.shape, tokenizer, self.ledger, self.max_model_len)
+        self._admission = Admission(shape, tokenizer, self.ledger, self.max_model_len)
         self._clock = StageClock(sink)
         self._failures = StepFailures(
             self.reporter, lambda request_id: self.scheduler.find(request_id) is not None, self._retire
         )
-        self._outputs: list[Output | Failed] = []  # of the step that runs; kept apart so that a failure loses none
+        self._landing = Landing(
+            self.worker, self.ledger, self.reporter, self._retire, publish_tokens=config.publish_tokens
+        )
+        self._flight: InFlight | None = None  # the step that is launched and has not landed
+        self._outputs: list[Output | Failed] = []  # of the step that lands; kept apart so that a failure loses none
 
     # -- what may be asked from outside, between steps --------------------------------------------------------------
 
     @property
     def has_work(self) -> bool:
-        return self.scheduler.has_work
+        return self.scheduler.has_work or self._flight is not None
 
     def check_knobs(self, knobs: Knobs) -> None:
         """Refuse knobs this engine cannot serve.
@@ -93,8 +102,8 @@ class EngineCore:
         Raises:
             KnobError: saying what is missing.
         """
-        if self.proposer is not None:
-            self.proposer.check(knobs)
+        if self.worker.algorithm is not None:
+            self.worker.check(knobs)
         elif knobs.spec == "on":
             raise KnobError("spec=on needs a draft model and none is loaded; start with --draft-model")
 
@@ -153,6 +162,9 @@ class EngineCore:
             yield
         finally:
             self.abort_all()
+            if self._flight is not None:
+                self._land_flight()
+                self._outputs = []
             self.reporter.sink, self.knobs.knobs = sink, before
             self._watch = StepWatch(self.reporter.alert)
             self.step_number = 0
@@ -162,7 +174,7 @@ class EngineCore:
 
     @torch.inference_mode()
     def step(self) -> list[Output | Failed]:
-        """Run one step; what it gave each request. A step that fails costs its own requests, not the engine.
+        """Run one step; what the landed one gave each request. One that fails costs its own requests, not the engine.
 
         Raises:
             RuntimeError: several steps in a row failed.
@@ -170,21 +182,14 @@ class EngineCore:
         """
         number = self.step_number + 1
         self.take_back_due()
-        self._clock.begin_step("schedule", number)
-        candidates = self.scheduler.schedule()
-        if not candidates.decodes and not candidates.prefills:
-            return []
-        self.step_number = number
-        victims = [*candidates.decodes, *(chunk.request for chunk in candidates.prefills)]
-        try:
-            prepared = self._prepare(number, candidates)
-            if prepared is not None:
-                plan, reservation, tally = prepared
-                victims = plan.requests
-                self._execute(plan, reservation, tally)
-            self._failures.step_ran()
-        except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
-            self._failures.step_broke(number, victims, error, self._outputs)
+        if self._flight is not None and self.worker.needs_landed and self._flight.plan.speculates:
+            self._land_flight()  # its lengths are not known before
+        flight = self._launch(number)
+        if self._flight is not None:
+            self._land_flight()
+        self._flight = flight
+        if flight is not None and not self.overlap:
+            self._land_flight()
         outputs, self._outputs = self._outputs, []
         if self.config.debug_checks:
             try:
@@ -194,14 +199,54 @@ class EngineCore:
                 raise
         return outputs
 
-    def _prepare(self, number: int, candidates: Candidates) -> tuple[StepPlan, Reservation, StepTally] | None:
+    def _launch(self, number: int) -> InFlight | None:
+        """Schedule, decide, plan, reserve, and start the step; None when there is nothing to run, or it failed."""
+        clock = self._clock.begin_step("schedule", number)
+        candidates = self.scheduler.schedule()
+        if not candidates.decodes and not candidates.prefills:
+            return None
+        self.step_number = number
+        victims = [*candidates.decodes, *(chunk.request for chunk in candidates.prefills)]
+        flight = None
+        try:
+            prepared = self._prepare(number, candidates, clock)
+            if prepared is not None:
+                plan, reservation, tally = prepared
+                victims = plan.requests
+                knobs = self.knobs.knobs
+                if knobs.draft_sync == "sticky" and self.worker.algorithm is not None:
+                    for row in plan.decodes:
+                        row.request.stays_plain |= row.width == 1
+                launched = self.worker.launch(plan, reservation, knobs.draft_sync, clock)
+                flight = InFlight(plan, reservation, tally, clock, self.knobs.knob_epoch, launched)
+                self._landing.take_off(flight)
+        except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
+            self._failures.step_broke(number, victims, error, self._outputs)
+        clock.pause()
+        return flight
+
+    def _land_flight(self) -> None:
+        """Land the step in flight."""
+        flight, self._flight = self._flight, None
+        assert flight is not None
+        victims = [request for request in flight.plan.requests if not request.is_finished]
+        try:
+            self._watch.see(self._landing.land(flight, self._outputs))
+            self._failures.step_ran()
+        except Exception as error:
+            self._landing.touch_down(flight)
+            self._failures.step_broke(flight.plan.step, victims, error, self._outputs)
+
+    def _prepare(
+        self, number: int, candidates: Candidates, clock: StepClock
+    ) -> tuple[StepPlan, Reservation, StepTally] | None:
         """Decide, plan, reserve. A mismatch is rolled back and planned once more; a second one fails its requests."""
         for attempt in (1, 2):
-            self._clock.begin("decide", number)
+            clock.begin("decide")
             choice = self._decide(candidates.decodes)
-            self._clock.begin("plan", number)
+            clock.begin("plan")
             plan = self.scheduler.plan(number, choice, candidates)
-            self._clock.begin("reserve", number)
+            clock.begin("reserve")
             reserved_rows = plan.rows
             reservation = self.ledger.reserve(reserved_rows)
             try:
@@ -223,91 +268,13 @@ class EngineCore:
                 return None
             return f"verifying {width} tokens a request needs {need} more KV pages, {free} free"
 
-        has_draft = self.proposer is not None
+        has_draft = self.worker.algorithm is not None
         return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, len(decodes), has_draft, room)
-
-    def _execute(self, plan: StepPlan, reservation: Reservation, tally: StepTally) -> None:
-        """Draft, run, accept, sync, publish."""
-        clock, number = self._clock, plan.step
-        trees = None
-        drafted = [row.request for row in plan.decodes if row.width > 1]
-        if drafted and self.proposer is not None:
-            clock.begin("draft", number)
-            trees = self.proposer.propose(drafted, plan.choice)
-        clock.begin("run", number)
-        ran = self.runner.run(plan, reservation, trees)
-        tally.slots_written, tally.shapes = ran.slots_written, ran.shapes
-        if ran.slots_written != reservation.slots:
-            raise PlanMismatch("slots written", reservation.slots, reservation.set_by, ran.slots_written, WRITTEN_BY)
-        clock.begin("accept", number)
-        for entry in accept(plan, reservation, trees, ran, self.runner.pool):
-            output = self._commit(entry, ran, tally)
-            if entry.walk.tokens:
-                self._outputs.append(output)
-        clock.begin("sync", number)
-        if self.proposer is not None:
-            self.proposer.settle(self.knobs.knobs.draft_sync)
-        clock.begin("publish", number)
-        self._watch.see(self.reporter.step(plan, reservation, tally, self.knobs.knob_epoch, clock))
-
-    def _commit(self, entry: Accepted, ran: RunOutput, tally: StepTally) -> Output:
-        """Commit what a request accepted: its KV, its tokens up to a stop, the draft's share; retire it at its end."""
-        request, walk = entry.request, entry.walk
-        if entry.width > 1:
-            tally.count_walk(request, walk, entry.width)
-        tally.slots_freed += self.ledger.commit(request.request_id, len(walk.nodes))
-        request.committed += len(walk.nodes)
-        cut = request.stops.cut(walk.tokens, request.remaining)
-        tokens = walk.tokens[: cut.emitted]
-        tally.emitted += cut.emitted
-        tally.discarded += len(walk.tokens) - cut.emitted
-        request.ids.extend(tokens)
-        request.finish_reason, request.stop_reason = cut.finish_reason, cut.stop_reason
-        self._feed_draft(entry, ran)
-        if entry.width and self.reporter.sink.wants("rows"):
-            lag = self.proposer.lag(request.request_id) if self.proposer else 0
-            tally.add_row(entry, tokens, lag, self.config.publish_tokens)
-        if tokens and request.first_token_at is None:
-            request.first_token_at = time.monotonic()
-            self.reporter.request(request, "first_token", self.step_number)
-        if request.is_finished:
-            tally.slots_freed += self._retire(request)
-            tally.finished += 1
-            self.reporter.request(request, "finished", self.step_number)
-        return Output(
-            request_id=request.request_id,
-            token_ids=tokens,
-            logprobs=_logprobs(entry, ran, tokens),
-            text=cut.text,
-            finish_reason=request.finish_reason,
-            stop_reason=request.stop_reason,
-            prompt_tokens=request.prompt_len,
-            completion_tokens=request.output_len,
-            verify_steps=request.verify_steps,
-            correct_drafts=request.correct_drafts,
-        )
-
-    def _feed_draft(self, entry: Accepted, ran: RunOutput) -> None:
-        """Hand the hidden states of the committed tokens to the proposer, unless the request gave up drafting."""
-        request, nodes = entry.request, entry.walk.nodes
-        if self.proposer is None or request.is_finished or request.stays_plain:
-            return
-        if entry.width == 1 and self.knobs.knobs.draft_sync == "sticky":
-            request.stays_plain = True
-            self.proposer.forget(request.request_id)
-            return
-        aux = None
-        if ran.aux is not None:
-            in_order = nodes[-1] == len(nodes) - 1
-            rows = slice(entry.row, entry.row + len(nodes)) if in_order else torch.tensor(nodes) + entry.row
-            aux = ran.aux[rows]
-        self.proposer.observe(request, aux)
 
     def _retire(self, request: Request) -> int:
         """Take a request out and free what it holds; the slots that were in use."""
         self.scheduler.remove(request)
-        if self.proposer is not None:
-            self.proposer.forget(request.request_id)
+        self.worker.forget(request.request_id)
         return self.ledger.release(request.request_id)
 
     def check_invariants(self) -> None:
@@ -317,22 +284,17 @@ class EngineCore:
             AssertionError: naming both numbers.
         """
         running = self.scheduler.running
-        self.ledger.check({request.request_id: request.committed for request in running})
+        flying = {r.request_id: r.flying_most for r in running if r.flying_most}
+        self.ledger.check({request.request_id: request.committed for request in running}, flying)
         for request in running:
-            if not request.in_prefill:
+            if request.has_landed_prompt:
                 assert len(request.ids) == request.committed + 1, (
                     f"{request.request_id}: {len(request.ids)} tokens, {request.committed} of them with KV"
                 )
-        if self.proposer is not None and self.proposer.aux_layers:
-            known = self.proposer.used_slots() + sum(self.proposer.lag(r.request_id) for r in running)
+        if self.worker.aux_layers:
+            known = self.worker.used_slots() + sum(self.worker.lag(r.request_id) for r in running)
             committed = sum(r.committed for r in running if not r.stays_plain)
-            assert known == committed, f"the draft knows {known} positions, the target committed {committed}"
-
-
-def _logprobs(entry: Accepted, ran: RunOutput, tokens: list[int]) -> list[TokenLogprobs] | None:
-    """Log probabilities of the emitted tokens, when the request asked: each from the node it was drawn at."""
-    count = entry.request.sampling.logprobs
-    if count is None or not tokens:
-        return None
-    nodes = entry.walk.nodes[: len(tokens)] if entry.width else [0]
-    return report_logprobs(ran.logits[torch.tensor(nodes) + entry.logit_row], tokens, count)
+            most = committed + sum(r.flying_most for r in running if not r.stays_plain)
+            assert committed <= known <= most, (
+                f"the draft knows {known} positions, the target committed {committed}, {most} with the step in flight"
+            )

@@ -57,7 +57,8 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
     """Role -> {value, defined, why}: what ``specwb which`` prints."""
     core, config = assembly.core, assembly.config
     knobs = core.knobs.knobs
-    proposer = core.proposer
+    worker = core.worker
+    proposer = getattr(worker, "proposer", None)
     if proposer is not None:
         head = assembly.draft.name if assembly.draft is not None else proposer.name
         algorithm = _entry(proposer.name, proposer, f"draft model {head} is loaded")

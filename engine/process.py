@@ -91,7 +91,7 @@ class EngineProcess:
             ipc.Ready(
                 boot_id=self._boot.boot_id,
                 max_model_len=core.max_model_len,
-                vocab_size=core.model.shape.vocab_size,
+                vocab_size=core.shape.vocab_size,
                 model_name=assembly.target.name,
                 warnings=assembly.warnings,
             )

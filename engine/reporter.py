@@ -10,10 +10,10 @@ from engine.event_sink import EventSink
 from engine.kv.ledger import KvLedger, Reservation
 from engine.request import Request
 from engine.scheduler import Scheduler
-from engine.spec.proposer import Proposer
-from engine.stage_clock import StageClock
+from engine.stage_clock import StepClock
 from engine.step_plan import StepPlan
 from engine.step_tally import StepTally
+from engine.worker import Worker
 from probes.events import AlertEvent, AlertLevel, KvUse, RequestEvent, RequestPhase, RowsEvent, StepEvent
 
 log = logging.getLogger(__name__)
@@ -23,26 +23,35 @@ class Reporter:
     """Makes events from the engine's state and hands them to the sink. Never blocks, never computes on tensors."""
 
     def __init__(
-        self, sink: EventSink, boot_id: str, scheduler: Scheduler, ledger: KvLedger, proposer: Proposer | None
+        self,
+        sink: EventSink,
+        boot_id: str,
+        scheduler: Scheduler,
+        ledger: KvLedger,
+        worker: Worker,
+        *,
+        simulated: bool = False,
     ) -> None:
+        """``simulated``: acceptance or weights are not a real model's, and every step says so."""
         self.sink = sink
         self._boot_id = boot_id
         self._scheduler = scheduler
         self._ledger = ledger
-        self._proposer = proposer
+        self._worker = worker
+        self._simulated = simulated
 
     def kv_use(self) -> dict[str, KvUse]:
         """Slots in use of both pools."""
         use = {"target": KvUse(used=self._ledger.used, total=self._ledger.total)}
-        if self._proposer is not None:
-            use["draft"] = KvUse(used=self._proposer.used_slots(), total=self._ledger.total)
+        if self._worker.algorithm is not None:
+            use["draft"] = KvUse(used=self._worker.used_slots(), total=self._ledger.total)
         return use
 
     def step(
-        self, plan: StepPlan, reservation: Reservation, tally: StepTally, knob_epoch: int, clock: StageClock
+        self, plan: StepPlan, reservation: Reservation, tally: StepTally, knob_epoch: int, clock: StepClock
     ) -> StepEvent:
         """The step's event, and its rows when somebody asked for them."""
-        proposer, sink = self._proposer, self.sink
+        worker, sink = self._worker, self.sink
         running = self._scheduler.running
         event = tally.to_event(
             plan,
@@ -50,14 +59,15 @@ class Reporter:
             boot_id=self._boot_id,
             t=sink.t(),
             scheduler=self._scheduler.name,
-            algorithm=proposer.name if proposer else "",
+            algorithm=worker.algorithm or "",
             knob_epoch=knob_epoch,
             queue=len(self._scheduler.waiting),
-            draft_lag=sum(proposer.lag(r.request_id) for r in running) if proposer else 0,
-            draft_debt_bytes=proposer.debt_bytes() if proposer else 0,
+            draft_lag=sum(worker.lag(r.request_id) for r in running) if worker.algorithm else 0,
+            draft_debt_bytes=worker.debt_bytes(),
             kv=self.kv_use(),
             cpu_us=clock.stages_us(),
             round_us=clock.round_us,
+            simulated=self._simulated,
         )
         sink.publish(event)
         if tally.rows:

@@ -21,7 +21,10 @@ class Request:
     max_tokens: int  # clamped to the room that the context leaves
     stops: StopConditions
     arrived: float  # monotonic seconds
-    committed: int = 0  # tokens with KV in the target's pool
+    committed: int = 0  # tokens with KV in the target's pool, by the steps that have landed
+    flying_least: int = 0  # tokens that the steps in flight will commit, at least
+    flying_most: int = 0  # and at most: a verify keeps between one and all of its nodes
+    flying_emits: int = 0  # tokens that the steps in flight will emit, at least
     stays_plain: bool = False  # draft_sync=sticky: fell back to plain, its draft KV is gone
     first_token_at: float | None = None
     finish_reason: FinishReason | None = None
@@ -33,7 +36,12 @@ class Request:
 
     @property
     def in_prefill(self) -> bool:
-        return self.committed < self.prompt_len
+        """Whether prompt tokens are left that no step has taken; the length of a chunk in flight is exact."""
+        return self.committed + self.flying_most < self.prompt_len
+
+    @property
+    def has_landed_prompt(self) -> bool:
+        return self.committed >= self.prompt_len
 
     @property
     def output_len(self) -> int:
@@ -45,9 +53,14 @@ class Request:
         return self.max_tokens - self.output_len
 
     @property
+    def may_emit(self) -> int:
+        """Tokens it may still emit once the steps in flight have landed, at most."""
+        return self.remaining - self.flying_emits
+
+    @property
     def can_draft(self) -> bool:
         """Whether a verify could gain anything: it keeps a draft, and more than one token may come."""
-        return not self.stays_plain and self.remaining > 1
+        return not self.stays_plain and self.may_emit > 1
 
     @property
     def worst_case(self) -> int:

@@ -26,9 +26,11 @@ class Candidates:
 class Scheduler:
     """First come, first served. A request is admitted when its worst case fits, so nothing is ever preempted."""
 
-    name = "sync"
-
-    def __init__(self, ledger: KvLedger, *, max_running: int, max_queue: int, prefill_chunk: int) -> None:
+    def __init__(
+        self, ledger: KvLedger, *, max_running: int, max_queue: int, prefill_chunk: int, name: str = "sync"
+    ) -> None:
+        """``name``: ``sync`` or ``overlap``, for the events; who may run is decided alike."""
+        self.name = name
         self._ledger = ledger
         self._max_running = max_running
         self._max_queue = max_queue
@@ -76,10 +78,12 @@ class Scheduler:
         budget, chunks, decodes = self._prefill_chunk, [], []
         for request in self.running:
             if not request.in_prefill:
-                decodes.append(request)
+                if request.may_emit > 0:  # else a step in flight is its last
+                    decodes.append(request)
             elif budget > 0:
-                length = min(budget, request.prompt_len - request.committed)
-                chunks.append(PrefillChunk(request, length))
+                start = request.committed + request.flying_most
+                length = min(budget, request.prompt_len - start)
+                chunks.append(PrefillChunk(request, start, length))
                 budget -= length
         decodes.sort(key=lambda request: self._ledger.slots_of(request.request_id).pages[0])
         return Candidates(decodes, chunks)

@@ -42,7 +42,7 @@ def self_check(assembly: Assembly) -> SelfCheck:
         return SelfCheck(None, [])
     params = SamplingParams(max_tokens=min(TOKENS, room), temperature=0.0, ignore_eos=True)
     knobs = core.knobs.knobs
-    with core.rehearsal(knobs if core.proposer is None else msgspec.structs.replace(knobs, spec="on")):
+    with core.rehearsal(knobs if core.worker.algorithm is None else msgspec.structs.replace(knobs, spec="on")):
         request = core.add("self-check", ids, params)
         while core.has_work:
             failed = [output for output in core.step() if isinstance(output, Failed)]

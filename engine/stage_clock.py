@@ -7,38 +7,56 @@ import time
 from engine.event_sink import EventSink
 
 
+class StepClock:
+    """Stages of one step. They need not lie side by side: with overlap another step's stages come between."""
+
+    def __init__(self, sink: EventSink, step: int, round_us: int) -> None:
+        self._sink = sink
+        self._step = step
+        self._stage: str | None = None
+        self._began = 0
+        self._took: dict[str, int] = {}  # stage -> nanoseconds
+        self.round_us = round_us
+        """Start of the previous step to start of this one; 0 after an idle wait."""
+
+    def begin(self, stage: str) -> None:
+        """A stage begins; the one before it ends."""
+        self.pause()
+        self._sink.stage(stage, self._step)
+        self._stage, self._began = stage, time.perf_counter_ns()
+
+    def pause(self) -> None:
+        """The stage ends, and none begins yet."""
+        if self._stage is not None:
+            took = time.perf_counter_ns() - self._began
+            self._took[self._stage] = self._took.get(self._stage, 0) + took
+            self._stage = None
+
+    def stages_us(self) -> dict[str, int]:
+        """Stage -> microseconds, up to now."""
+        stage = self._stage
+        self.pause()
+        if stage is not None:
+            self._stage, self._began = stage, time.perf_counter_ns()
+        return {stage: took // 1000 for stage, took in self._took.items()}
+
+
 class StageClock:
-    """Marks the stages of one step after another; the sink's heartbeat learns each stage as it begins."""
+    """Makes the clock of each step; the sink's heartbeat learns each stage as it begins."""
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
-        self._marks: list[tuple[str, int]] = []
         self._step_began = 0
-        self.round_us = 0
-        """Start of the previous step to start of this one; 0 after an idle wait."""
 
-    def begin(self, stage: str, step: int) -> None:
-        """A stage begins; the one before it ends."""
-        self._sink.stage(stage, step)
-        self._marks.append((stage, time.perf_counter_ns()))
-
-    def begin_step(self, stage: str, step: int) -> None:
-        """The first stage of a step begins."""
-        self._marks.clear()
-        self.begin(stage, step)
-        now = self._marks[0][1]
-        self.round_us = (now - self._step_began) // 1000 if self._step_began else 0
+    def begin_step(self, stage: str, step: int) -> StepClock:
+        """A step begins, with its first stage."""
+        now = time.perf_counter_ns()
+        clock = StepClock(self._sink, step, (now - self._step_began) // 1000 if self._step_began else 0)
         self._step_began = now
+        clock.begin(stage)
+        return clock
 
     def idle(self, step: int) -> None:
         """The loop waits for work: the next round is not measured."""
         self._sink.stage("idle", step)
         self._step_began = 0
-
-    def stages_us(self) -> dict[str, int]:
-        """Stage -> microseconds, up to now."""
-        ends = [mark for _, mark in self._marks[1:]] + [time.perf_counter_ns()]
-        took: dict[str, int] = {}
-        for (stage, began), ended in zip(self._marks, ends, strict=True):
-            took[stage] = took.get(stage, 0) + (ended - began) // 1000
-        return took

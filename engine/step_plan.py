@@ -33,6 +33,10 @@ class DecodeRow:
 
     request: Request
     width: int
+    start_min: int = -1
+    """Tokens with KV when the step begins, at least; -1 in a plan that only counts."""
+    start_max: int = -1
+    """And at most: more than ``start_min`` while a verify of the request is in flight."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,8 @@ class PrefillChunk:
     """Prompt tokens start..start + length - 1 of a request."""
 
     request: Request
+    start: int
     length: int
-
-    @property
-    def start(self) -> int:
-        return self.request.committed
 
     @property
     def is_last(self) -> bool:
@@ -110,7 +111,15 @@ def width_of(request: Request, choice: SpecChoice) -> int:
 
 def make_plan(step: int, choice: SpecChoice, decodes: Sequence[Request], prefills: Sequence[PrefillChunk]) -> StepPlan:
     """Plan a step. Prefill chunks share a step with one-wide decodes, never with verification."""
-    rows = tuple(DecodeRow(request, width_of(request, choice)) for request in decodes)
+    rows = tuple(
+        DecodeRow(
+            request,
+            width_of(request, choice),
+            request.committed + request.flying_least,
+            request.committed + request.flying_most,
+        )
+        for request in decodes
+    )
     return StepPlan(step, choice, rows, tuple(prefills))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.acceptance import Accepted
+from engine.accepted import Accepted
 from engine.kv.ledger import Reservation
 from engine.request import Request
-from engine.runner import WRITTEN_BY
 from engine.spec.verify import Walk
 from engine.step_plan import StepPlan
+from engine.worker import Landed
 from probes.events import KvUse, RequestRow, SpecInfo, StepEvent, StepShapes
 
 
@@ -18,8 +18,12 @@ class StepTally:
     """What a step did. Correct drafts are counted before stop and max_tokens cuts, emitted tokens after."""
 
     slots_written: int = 0
+    written_by: str = ""
     slots_freed: int = 0
     shapes: StepShapes = field(default_factory=StepShapes)
+    graph: str | None = None
+    graph_hit: bool | None = None
+    gpu_us: dict[str, int] = field(default_factory=dict)
     proposed: int = 0
     correct_drafts: int = 0
     correct_by_position: list[int] = field(default_factory=list)
@@ -29,6 +33,12 @@ class StepTally:
     finished: int = 0
     replanned: bool = False
     rows: list[RequestRow] = field(default_factory=list)
+
+    def take(self, landed: Landed) -> None:
+        """What the worker counted."""
+        self.slots_written, self.written_by = landed.slots_written, landed.written_by
+        self.shapes, self.gpu_us = landed.shapes, landed.gpu_us
+        self.graph, self.graph_hit = landed.graph, landed.graph_hit
 
     def count_walk(self, request: Request, walk: Walk, width: int) -> None:
         """One request's verify, for the step and for the request."""
@@ -69,6 +79,7 @@ class StepTally:
         kv: dict[str, KvUse],
         cpu_us: dict[str, int],
         round_us: int,
+        simulated: bool,
     ) -> StepEvent:
         """The step's event; ``seq`` is the publisher's to set."""
         choice = plan.choice
@@ -93,6 +104,8 @@ class StepTally:
             slots_freed=self.slots_freed,
             pages_allocated=reservation.pages_allocated,
             shapes=self.shapes,
+            graph=self.graph,
+            graph_hit=self.graph_hit,
             spec_info=SpecInfo(
                 algorithm=algorithm, steps=choice.steps, topk=choice.topk, draft_tokens=choice.draft_tokens
             )
@@ -109,14 +122,16 @@ class StepTally:
             draft_debt_bytes=draft_debt_bytes,
             kv=kv,
             cpu_us=cpu_us,
+            gpu_us=self.gpu_us,
             round_us=round_us,
+            simulated=simulated,
             finished=self.finished,
             replanned=self.replanned,
             trace={
                 "decision": f"{choice.reason}: engine.spec.policy:ThresholdPolicy.decide",
                 "slots_expected": plan.set_by,
                 "slots_reserved": reservation.set_by,
-                "slots_written": WRITTEN_BY,
+                "slots_written": self.written_by,
                 "widths": "engine.step_plan:width_of",
             },
         )

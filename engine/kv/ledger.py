@@ -19,22 +19,32 @@ class KvExhaustedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Reservation:
-    """What the allocator handed out for one step."""
+    """What the allocator handed out for one step.
 
-    out_cache_loc: torch.Tensor  # int64 [slots], rows in the order of the plan
+    ``positions``: (request id, first and last + 1 of its positions that got a slot), in the order of the plan. While a
+    verify of a request is in flight its length is only known to lie between two numbers: the positions are then the
+    furthest ones, and the step writes as many slots at or before them.
+    """
+
+    positions: tuple[tuple[str, int, int], ...]
     pages_allocated: int
     set_by: str = "engine.kv.ledger:KvLedger.reserve"
 
     @property
     def slots(self) -> int:
-        return int(self.out_cache_loc.numel())
+        return sum(stop - start for _, start, stop in self.positions)
 
 
 @dataclass
 class _Account:
     slots: RequestSlots
     committed: int = 0
-    reserved: int = 0
+    reserved: int = 0  # by all steps in flight
+
+    @property
+    def end(self) -> int:
+        """Position behind everything committed or reserved."""
+        return self.committed + self.reserved
 
 
 class KvLedger:
@@ -88,12 +98,12 @@ class KvLedger:
         return self._accounts[request_id].committed
 
     def extra_pages(self, request_id: str, width: int) -> int:
-        """Pages beyond its own that a request needs for ``width`` more tokens."""
+        """Pages beyond its own that a request needs for ``width`` more tokens, behind those in flight."""
         account = self._accounts[request_id]
-        return max(0, self.pages_for(account.committed + width) - len(account.slots.pages))
+        return max(0, self.pages_for(account.end + width) - len(account.slots.pages))
 
     def reserve(self, rows: list[tuple[str, int]]) -> Reservation:
-        """Slots for ``width`` tokens behind the committed ones of each (request, width).
+        """Slots for ``width`` tokens behind the committed and reserved ones of each (request, width).
 
         Raises:
             KvExhaustedError: too few pages; nothing is reserved.
@@ -102,7 +112,7 @@ class KvLedger:
         need = sum(extra.values())
         if need > self.allocator.free_pages:
             raise KvExhaustedError(f"the step needs {need} more KV pages, {self.allocator.free_pages} are free")
-        locs = []
+        positions = []
         for request_id, width in rows:
             account = self._accounts[request_id]
             if extra[request_id]:
@@ -110,25 +120,37 @@ class KvLedger:
                 assert pages is not None  # counted above
                 account.slots.pages.extend(pages)
                 self._fresh_pages += len(pages)
-            account.reserved = width
-            locs.append(account.slots.slots(account.committed, account.committed + width))
+            positions.append((request_id, account.end, account.end + width))
+            account.reserved += width
         fresh, self._fresh_pages = self._fresh_pages, 0
-        return Reservation(torch.cat(locs) if locs else torch.empty(0, dtype=torch.int64), fresh)
+        return Reservation(tuple(positions), fresh)
 
-    def commit(self, request_id: str, kept: int) -> int:
-        """Keep the first ``kept`` of the reserved slots; the count of those that go back. The tail page stays."""
+    def locate(self, starts: list[tuple[str, int, int]]) -> torch.Tensor:
+        """Slots of the positions of each (request, start, count), one behind the other: int64 [sum of counts]."""
+        locs = [self.slots_of(request_id).slots(start, start + count) for request_id, start, count in starts]
+        return torch.cat(locs) if locs else torch.empty(0, dtype=torch.int64)
+
+    def commit(self, request_id: str, kept: int, reserved: int) -> int:
+        """Keep the first ``kept`` of a step's ``reserved`` slots; the count of those that go back. The tail page stays.
+
+        Raises:
+            RuntimeError: more is kept than the step reserved, or it reserved more than stands in the account.
+        """
         account = self._accounts[request_id]
-        if not 0 <= kept <= account.reserved:
-            raise RuntimeError(f"request {request_id} keeps {kept} of {account.reserved} reserved slots")
-        freed = account.reserved - kept
+        if not 0 <= kept <= reserved <= account.reserved:
+            raise RuntimeError(
+                f"request {request_id} keeps {kept} of {reserved} slots, {account.reserved} are reserved for it"
+            )
         account.committed += kept
-        account.reserved = 0
-        return freed
+        account.reserved -= reserved
+        return reserved - kept
 
     def roll_back(self, rows: list[tuple[str, int]]) -> None:
-        """Undo a reservation whose step never ran."""
-        for request_id, _ in rows:
-            self._accounts[request_id].reserved = 0
+        """Undo a reservation whose step never ran; requests that are gone have nothing to undo."""
+        for request_id, width in rows:
+            account = self._accounts.get(request_id)
+            if account is not None:
+                account.reserved -= width
 
     def release(self, request_id: str) -> int:
         """Free everything of a request; the count of slots that were in use. Unknown ids are 0."""
@@ -138,8 +160,8 @@ class KvLedger:
         self.allocator.free(account.slots.pages)
         return account.committed + account.reserved
 
-    def check(self, committed: dict[str, int]) -> None:
-        """Compare with what the requests believe.
+    def check(self, committed: dict[str, int], reserved: dict[str, int]) -> None:
+        """Compare with what the requests believe; ``reserved``: by the steps in flight, where there are any.
 
         Raises:
             AssertionError: naming the request and both numbers.
@@ -150,4 +172,5 @@ class KvLedger:
         assert len(set(pages)) == len(pages) == self.pages_used, (
             f"{len(pages)} pages are owned ({len(set(pages))} different), the allocator counts {self.pages_used}"
         )
-        assert all(account.reserved == 0 for account in self._accounts.values()), "slots stay reserved after the step"
+        held = {request_id: account.reserved for request_id, account in self._accounts.items() if account.reserved}
+        assert held == reserved, f"slots stay reserved after the step: {held}, of steps in flight {reserved}"

@@ -56,7 +56,7 @@ def measure_step(options: argparse.Namespace) -> None:
         with requests_in_decode(llm, count, options.context):
             lengths = [request.committed for request in llm.core.scheduler.running]
             for own, name in ((False, "torch's products"), (True, "our products    ")):
-                floor = make_floor(llm.core.model.shape, llm.assembly.arithmetic, lengths, own)
+                floor = make_floor(llm.core.shape, llm.assembly.arithmetic, lengths, own)
                 steps: list[float] = []
 
                 def step(steps: list[float] = steps) -> float:

@@ -57,7 +57,7 @@ def tokens_per_second(llm: LLM, prompts: list[list[int]], max_tokens: int) -> fl
 def requests_in_decode(llm: LLM, count: int, context: int) -> Iterator[None]:
     """``count`` requests that have ``context`` tokens of KV and decode on; aborted at the end."""
     rng = random.Random(0)
-    vocab = llm.core.model.shape.vocab_size
+    vocab = llm.core.shape.vocab_size
     params = SamplingParams(max_tokens=200, temperature=0.0, ignore_eos=True)
     for i in range(count):
         llm.core.add(f"measure-{i}", [rng.randrange(vocab) for _ in range(context)], params)

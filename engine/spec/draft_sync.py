@@ -13,7 +13,7 @@ import torch
 from engine.kv.ledger import KvLedger
 from engine.kv.pool import KvPool
 from engine.models.eagle3 import Eagle3Head
-from engine.request import Request
+from engine.request_view import RequestView
 
 LAZY_ROWS = 64
 """Rows a request may wait with in lazy mode before they are written."""
@@ -23,7 +23,7 @@ LAZY_ROWS = 64
 class DraftState:
     """What the draft knows of one request."""
 
-    request: Request
+    request: RequestView
     written: int = 0  # positions with draft K and V
     waiting: list[torch.Tensor] = field(default_factory=list)  # aux of positions written.. , [n, n_aux * hidden] each
     lag: int = 0  # rows in `waiting`
@@ -39,7 +39,7 @@ class DraftKv:
         self.states: dict[str, DraftState] = {}
         self._ledger = ledger
 
-    def observe(self, request: Request, aux: torch.Tensor) -> None:
+    def observe(self, request: RequestView, aux: torch.Tensor) -> None:
         """aux [n, n_aux * hidden] of the newest n committed positions."""
         state = self.states.setdefault(request.request_id, DraftState(request))
         state.waiting.append(aux)

@@ -9,7 +9,7 @@ import torch
 from engine.attention.dense import AttentionPlan, Segment
 from engine.kv.ledger import KvLedger
 from engine.models.eagle3 import Eagle3Head, HeadOutput, NodeCache
-from engine.request import Request
+from engine.request_view import RequestView
 from engine.spec.choice import SpecChoice
 from engine.spec.draft_sync import DraftKv, DraftState
 from engine.spec.draft_tree import DraftTrees, select_best
@@ -36,7 +36,7 @@ class Eagle3Proposer:
                 f"topk={knobs.topk} is more than the draft's vocabulary, {self.head.shape.draft_vocab_size}; lower topk"
             )
 
-    def observe(self, request: Request, aux: torch.Tensor | None) -> None:
+    def observe(self, request: RequestView, aux: torch.Tensor | None) -> None:
         if aux is None:
             raise RuntimeError("the EAGLE-3 head needs the target's hidden states of every committed token")
         self.kv.observe(request, aux)
@@ -62,7 +62,7 @@ class Eagle3Proposer:
         return row * sum(state.lag for state in self.kv.states.values())
 
     @torch.inference_mode()
-    def propose(self, requests: Sequence[Request], choice: SpecChoice) -> DraftTrees:
+    def propose(self, requests: Sequence[RequestView], choice: SpecChoice) -> DraftTrees:
         """One extend on the newest committed position, then ``steps - 1`` forwards of ``topk`` nodes each."""
         states = [self.kv.states[request.request_id] for request in requests]
         self.kv.catch_up(states)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import torch
 
-from engine.request import Request
+from engine.request_view import RequestView
 from engine.spec.choice import SpecChoice
 from engine.spec.draft_tree import DraftTrees
 from probes.knobs import DraftSync, Knobs
@@ -31,10 +31,10 @@ class Proposer(Protocol):
     def check(self, knobs: Knobs) -> None:
         """Refuse knobs it cannot serve (`probes.knobs.KnobError`)."""
 
-    def propose(self, requests: Sequence[Request], choice: SpecChoice) -> DraftTrees:
+    def propose(self, requests: Sequence[RequestView], choice: SpecChoice) -> DraftTrees:
         """Trees of ``choice.draft_tokens`` nodes for requests whose newest token is ``ids[-1]``."""
 
-    def observe(self, request: Request, aux: torch.Tensor | None) -> None:
+    def observe(self, request: RequestView, aux: torch.Tensor | None) -> None:
         """Tokens were committed: aux [n, n_aux * hidden] of the newest n committed positions."""
 
     def settle(self, sync: DraftSync) -> None:

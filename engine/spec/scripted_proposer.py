@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from engine.request import Request
+from engine.request_view import RequestView
 from engine.spec.choice import SpecChoice
 from engine.spec.draft_tree import DraftTrees
 from engine.spec.proposer import Proposer
@@ -59,12 +59,12 @@ class ScriptedProposer:
     def check(self, knobs: Knobs) -> None:
         pass
 
-    def propose(self, requests: Sequence[Request], choice: SpecChoice) -> DraftTrees:
+    def propose(self, requests: Sequence[RequestView], choice: SpecChoice) -> DraftTrees:
         trees = [self._tree(request, choice) for request in requests]
         tokens, parents = zip(*trees, strict=True)
         return DraftTrees(torch.tensor(tokens), torch.tensor(parents))
 
-    def _tree(self, request: Request, choice: SpecChoice) -> tuple[list[int], list[int]]:
+    def _tree(self, request: RequestView, choice: SpecChoice) -> tuple[list[int], list[int]]:
         width = choice.draft_tokens
         depth = min(choice.steps, width - 1)
         answer = self._answers.get(tuple(request.ids[: request.prompt_len]), ())
@@ -86,7 +86,7 @@ class ScriptedProposer:
             at = len(tokens) - 1
         return tokens, parents
 
-    def observe(self, request: Request, aux: torch.Tensor | None) -> None:
+    def observe(self, request: RequestView, aux: torch.Tensor | None) -> None:
         if self._inner is not None:
             self._inner.observe(request, aux)
 

@@ -16,6 +16,7 @@ from engine.request import Request
 from engine.spec.draft_sync import DraftKv
 from engine.spec.eagle3_proposer import Eagle3Proposer
 from engine.spec.scripted_proposer import ScriptedProposer
+from tests.engine.tiny import host_worker
 
 
 def fresh_prefill(
@@ -41,7 +42,7 @@ def committed_rows(core: EngineCore, pool: KvPool, request: Request, count: int)
 
 
 def draft_kv(core: EngineCore) -> DraftKv:
-    proposer = core.proposer
+    proposer = host_worker(core).proposer
     if isinstance(proposer, ScriptedProposer):
         proposer = proposer._inner
     assert isinstance(proposer, Eagle3Proposer)
@@ -52,7 +53,7 @@ def check_draft(core: EngineCore, request: Request, tolerance: float) -> None:
     """Every committed position's draft K and V equals what a fresh prefill of the same tokens gives."""
     kv = draft_kv(core)
     state = kv.states[request.request_id]
-    _, out = fresh_prefill(core.model, request.ids, request.committed, kv.head.shape.aux_layers)
+    _, out = fresh_prefill(host_worker(core).model, request.ids, request.committed, kv.head.shape.aux_layers)
     assert out.aux is not None
     pool = kv.head.make_pool(request.committed)
     inputs = kv.head.read(torch.tensor(request.ids[1 : request.committed + 1]), kv.head.fuse(out.aux))
@@ -67,7 +68,7 @@ def check_draft(core: EngineCore, request: Request, tolerance: float) -> None:
 def last_logits(llm: LLM, ids: Sequence[int]) -> torch.Tensor:
     """[1, vocab] behind ``ids``."""
     with torch.inference_mode():
-        return fresh_prefill(llm.core.model, ids, len(ids))[1].logits
+        return fresh_prefill(host_worker(llm.core).model, ids, len(ids))[1].logits
 
 
 def off_window(llm: LLM, request: Request, tokens: int) -> None:

@@ -11,7 +11,6 @@ import pytest
 from engine.event_sink import MemorySink
 from engine.ipc import Failed, Output
 from engine.llm import LLM
-from engine.request import Request
 from engine.sampling_params import SamplingParams
 from probes.events import RequestEvent, RowsEvent
 from tests.engine.tiny import (
@@ -21,6 +20,7 @@ from tests.engine.tiny import (
     STORY,
     answers_of,
     eagle_engine,
+    host_worker,
     plain_engine,
     prompts,
     reference,
@@ -278,19 +278,20 @@ def test_a_prompt_near_the_context_ends_there_with_length() -> None:
         assert (len(got.token_ids), got.finish_reason) == (room, "length")
 
 
-def test_a_request_that_ended_before_its_step_failed_still_gets_its_last_output() -> None:
+def test_a_request_that_ended_before_its_step_failed_still_gets_its_last_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nobody may wait for an answer that was complete when another request's share of the step broke."""
     given = prompts(2, seed=31)
     llm, _ = eagle_engine(STORY)
     core = llm.core
-    assert core.proposer is not None
 
-    def broken(request: Request, aux: object) -> None:
-        raise RuntimeError(f"no room for {request.request_id}")
+    def broken(*_: object) -> None:
+        raise RuntimeError("no numbers")
 
-    core.proposer.observe = broken  # type: ignore[method-assign]
+    monkeypatch.setattr("engine.host_worker.report_logprobs", broken)
     core.add("ends", given[0], msgspec.structs.replace(GREEDY, max_tokens=1))
-    core.add("goes on", given[1], GREEDY)
+    core.add("goes on", given[1], msgspec.structs.replace(GREEDY, logprobs=1))
     last, failed = core.step()
     assert isinstance(last, Output)
     assert (last.request_id, last.finish_reason, len(last.token_ids)) == ("ends", "length", 1)
@@ -306,7 +307,7 @@ def test_a_request_whose_end_itself_fails_is_told_so(monkeypatch: pytest.MonkeyP
         raise RuntimeError("no numbers")
 
     llm, _ = eagle_engine(STORY)
-    monkeypatch.setattr("engine.core.report_logprobs", broken)
+    monkeypatch.setattr("engine.host_worker.report_logprobs", broken)
     core = llm.core
     core.add("ends", prompts(1)[0], msgspec.structs.replace(GREEDY, max_tokens=1, logprobs=1))
     [failed] = core.step()
@@ -320,18 +321,18 @@ def test_steps_that_fail_end_their_requests_and_the_engine_goes_on() -> None:
     given = prompts(2, seed=31)
     llm, _ = eagle_engine(STORY)
     core = llm.core
-    run = core.runner.run
+    run = host_worker(core).runner.run
 
     def broken(*args: object) -> object:
         raise RuntimeError("kernel fault")
 
-    core.runner.run = broken  # type: ignore[method-assign, assignment]
+    host_worker(core).runner.run = broken  # type: ignore[method-assign, assignment]
     core.add("a", given[0], GREEDY)
     outputs = core.step()
     assert [type(o) for o in outputs] == [Failed]
     assert isinstance(outputs[0], Failed)
     assert (outputs[0].status, outputs[0].code) == (500, "step_failed")
-    core.runner.run = run  # type: ignore[method-assign]
+    host_worker(core).runner.run = run  # type: ignore[method-assign]
     assert (core.ledger.used, core.ledger.pages_used) == (0, 0)
     assert tokens(llm.generate(given, GREEDY)) == tokens(reference(given))
 

@@ -7,7 +7,7 @@ import torch
 
 from engine.sampling_params import SamplingParams
 from tests.engine.fresh_prefill import check_draft, committed_rows, fresh_prefill, off_window
-from tests.engine.tiny import DEEP, STORY, answers_of, prompts, reference, scripted_engine
+from tests.engine.tiny import DEEP, STORY, answers_of, host_worker, prompts, reference, scripted_engine
 
 LONG = SamplingParams(max_tokens=700, temperature=0.0, ignore_eos=True)
 
@@ -27,8 +27,8 @@ def test_target_kv_equals_a_fresh_prefill_after_every_verify(right: int, page_si
             for request in requests:
                 if request.is_finished or request.in_prefill or not request.verify_steps:
                     continue
-                pool, _ = fresh_prefill(core.model, request.ids, request.committed)
-                found = committed_rows(core, core.runner.pool, request, request.committed)
+                pool, _ = fresh_prefill(host_worker(core).model, request.ids, request.committed)
+                found = committed_rows(core, host_worker(core).runner.pool, request, request.committed)
                 torch.testing.assert_close(found, pool.data, rtol=1e-9, atol=1e-9)
                 verifies += 1
     assert verifies > 5
@@ -69,11 +69,10 @@ def test_the_lag_is_bounded_while_lazy_and_gone_while_eager() -> None:
     llm, _ = scripted_engine({}, {**STORY, "spec": "off"}, prefill_chunk=32)
     request = llm.core.add("r", given[0], LONG)
     lags = []
-    assert llm.core.proposer is not None
     while request.output_len < 200:
         llm.core.step()
-        lags.append(llm.core.proposer.lag("r"))
+        lags.append(llm.core.worker.lag("r"))
     assert max(lags) == 63
     llm.set_knobs(draft_sync="eager")
     llm.core.step()
-    assert llm.core.proposer.lag("r") == 0
+    assert llm.core.worker.lag("r") == 0

@@ -17,6 +17,7 @@ from tests.engine.tiny import (
     STORY,
     answers_of,
     eagle_engine,
+    host_worker,
     prompts,
     reference,
     scripted_engine,
@@ -49,8 +50,7 @@ def test_the_threshold_moves_across_ten_requests_a_hundred_times_in_each_directi
     assert all(e.slots_expected == e.slots_reserved == e.slots_written for e in events)
     assert llm.core.ledger.used == 0
     assert llm.core.ledger.pages_used == 0
-    assert llm.core.proposer is not None
-    assert llm.core.proposer.used_slots() == 0
+    assert llm.core.worker.used_slots() == 0
 
 
 def test_load_itself_crosses_the_threshold_a_hundred_times_in_each_direction() -> None:
@@ -147,7 +147,7 @@ def test_a_write_that_was_not_reserved_fails_the_step_and_does_not_claim_that_it
     core = llm.core
 
     def stray_write(plan: StepPlan) -> StepPlan:
-        pool = core.runner.pool
+        pool = host_worker(core).runner.pool
         _, heads, slots, head_dim = pool.data.shape
         pool.write(0, torch.tensor([slots - 1]), torch.zeros(1, heads, head_dim, dtype=pool.data.dtype))
         core.after_reserve = None

@@ -8,7 +8,9 @@ from functools import cache
 from typing import Any
 
 from engine.config import EngineConfig
+from engine.core import EngineCore
 from engine.event_sink import MemorySink
+from engine.host_worker import HostWorker
 from engine.kv.ledger import KvLedger
 from engine.llm import LLM, Completion
 from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint
@@ -89,6 +91,12 @@ def scripted_engine(
         return ScriptedProposer(answers, target.shape.vocab_size, right=right, always=always, inner=inner)
 
     return LLM(target, proposer=make, sink=sink, config=tiny_config(knobs, **options)), sink
+
+
+def host_worker(core: EngineCore) -> HostWorker:
+    """The worker of these engines, for tests that look into it."""
+    assert isinstance(core.worker, HostWorker)
+    return core.worker
 
 
 def prompts(count: int, longest: int = 60, seed: int = 0) -> list[list[int]]:
