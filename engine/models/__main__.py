@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.models import catalog
 from engine.models.fetch import FetchError, fetch
+from engine.models.named_shapes import SHAPES
 from engine.models.progress_bar import ProgressBar
 
 
@@ -47,6 +48,20 @@ def rows() -> list[dict[str, Any]]:
                 "path": str(model.path()) if isinstance(model, catalog.WheelModel) else None,
                 "state": "in memory" if not is_file else None,
                 "draft": model.draft,
+            }
+        )
+    for named in SHAPES.values():
+        listed.append(
+            {
+                "name": named.name,
+                "kind": "shape",
+                "title": "the sizes of a model, for benchmarks: --weights random",
+                "licence": "-",
+                "bytes": 0,
+                "fetched": True,
+                "path": None,
+                "state": "in memory",
+                "draft": named.head_name,
             }
         )
     for head in catalog.DRAFTS.values():

@@ -24,10 +24,14 @@ CHAT_TEMPLATE = (
 )
 
 
-def byte_tokenizer(vocab_size: int, eos_token_ids: tuple[int, ...] = (EOS_ID,)) -> Tokenizer:
+def byte_tokenizer(
+    vocab_size: int, eos_token_ids: tuple[int, ...] = (EOS_ID,), *, named_rest: bool = False
+) -> Tokenizer:
     """Byte-level BPE of at most ``vocab_size`` tokens: three special ones, the bytes (letters first), common pairs.
 
-    With fewer than 259 tokens some bytes have none, and encoding leaves them out.
+    With fewer than 259 tokens some bytes have none, and encoding leaves them out. ``named_rest``: exactly
+    ``vocab_size`` tokens; those that no text encodes to show as their number, so that whatever a model of random
+    weights says is text.
     """
     stand_in = {byte: char for char, byte in byte_level_alphabet().items()}
     letters = [byte for byte in range(256) if byte == ord(" ") or bytes([byte]).isalpha()]
@@ -35,6 +39,9 @@ def byte_tokenizer(vocab_size: int, eos_token_ids: tuple[int, ...] = (EOS_ID,)) 
     tokens = [*_SPECIAL, *(stand_in[byte] for byte in letters_first)][:vocab_size]
     merges = [(pair[0], pair[1]) for pair in _PAIRS.split()][: vocab_size - len(tokens)]
     tokens += [left + right for left, right in merges]
+    if named_rest:
+        space = stand_in[ord(" ")]
+        tokens += [f"{space}#{token}" for token in range(len(tokens), vocab_size)]
     backend = tokenizers.Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     backend.decoder = decoders.ByteLevel()

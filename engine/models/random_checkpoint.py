@@ -14,7 +14,7 @@ from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.models.tensor_check import Dims, draft_tensors, target_tensors
 from engine.text.chat_template import ChatTemplate
 
-_LOGIT_SPREAD = 2.5
+LOGIT_SPREAD = 2.5
 """Standard deviation of the logits: the likeliest token near 0.1 to 0.5, so that sampling is not trivial."""
 
 
@@ -42,7 +42,7 @@ def random_target(
     generator = torch.Generator().manual_seed(seed)
     tensors = {key: _random_weight(key, dims, generator).to(dtype) for key, dims in target_tensors(shape).items()}
     if shape.tie_embeddings:
-        tensors["embed_tokens.weight"] *= _LOGIT_SPREAD / math.sqrt(shape.hidden_size)
+        tensors["embed_tokens.weight"] *= LOGIT_SPREAD / math.sqrt(shape.hidden_size)
     return TargetCheckpoint(
         name=name,
         source=f"random weights, seed {seed}",
@@ -106,5 +106,5 @@ def _random_weight(name: str, dims: Dims, generator: torch.Generator) -> Tensor:
         return 1.0 + 0.1 * noise  # a norm's weight: near one, but wrong if left out
     if name == "embed_tokens.weight":
         return noise
-    scale = _LOGIT_SPREAD if name == "lm_head.weight" else 1.0
+    scale = LOGIT_SPREAD if name == "lm_head.weight" else 1.0
     return noise * (scale / math.sqrt(dims[1]))

@@ -1,4 +1,4 @@
-"""What ``--model`` means: a built-in name, a directory, or a GGUF file, checked to be there."""
+"""What ``--model`` means: a built-in name, a named shape, a directory, or a GGUF file, checked to be there."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from pathlib import Path
 
 from engine.models import catalog
 from engine.models.checkpoint_error import CheckpointError
+from engine.models.named_shapes import PREFIX, SHAPES, NamedShape
 
 
-def find_target(name_or_dir: str) -> catalog.RandomModel | Path:
-    """The built-in random model of that name, or the path of a ``.gguf`` file or of a directory.
+def find_target(name_or_dir: str) -> catalog.RandomModel | NamedShape | Path:
+    """The built-in random model or the shape of that name, or the path of a ``.gguf`` file or of a directory.
 
     Raises:
         CheckpointError: unknown name, or not fetched.
     """
+    if name_or_dir.startswith(PREFIX):
+        if name_or_dir not in SHAPES:
+            raise CheckpointError(f"model {name_or_dir!r}: no such shape. There are {', '.join(SHAPES)}.")
+        return SHAPES[name_or_dir]
     built_in = catalog.TARGETS.get(name_or_dir)
     if isinstance(built_in, catalog.RandomModel):
         return built_in

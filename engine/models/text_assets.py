@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.models import catalog
+from engine.models.named_shapes import NamedShape
 from engine.models.target_files import find_target
 from engine.text.chat_template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
@@ -28,6 +29,8 @@ def load_text(name_or_dir: str) -> TextAssets:
     found = find_target(name_or_dir)
     if isinstance(found, catalog.RandomModel):
         return _tiny_text()
+    if isinstance(found, NamedShape):
+        return _stand_in_text(found)
     return _hf_text(found) if found.is_dir() else _gguf_text(found)
 
 
@@ -50,3 +53,11 @@ def _tiny_text() -> TextAssets:
     from engine.models.byte_tokenizer import CHAT_TEMPLATE, TINY_VOCAB, byte_tokenizer
 
     return TextAssets(tokenizer=byte_tokenizer(TINY_VOCAB), chat_template=ChatTemplate(CHAT_TEMPLATE))
+
+
+def _stand_in_text(named: NamedShape) -> TextAssets:
+    from engine.models.byte_tokenizer import CHAT_TEMPLATE, byte_tokenizer
+
+    return TextAssets(
+        tokenizer=byte_tokenizer(named.shape.vocab_size, named_rest=True), chat_template=ChatTemplate(CHAT_TEMPLATE)
+    )

@@ -89,19 +89,19 @@ def name_or_knob(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 
 def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:
-    """Built-in models, and folders."""
-    return _built_in("target", incomplete) + _folders(incomplete)
+    """Built-in models, named shapes, and folders."""
+    return _built_in(incomplete, "target", "shape") + _folders(incomplete)
 
 
 def drafts(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:
     """Built-in heads, folders, and the words for the head that belongs to the model, or for none."""
     words = (("auto", "the head that belongs to the model"), ("none", "no speculation"))
-    return items(words, incomplete) + _built_in("draft", incomplete) + _folders(incomplete)
+    return items(words, incomplete) + _built_in(incomplete, "draft") + _folders(incomplete)
 
 
 def fetchable(ctx: click.Context, param: click.Parameter, incomplete: str) -> Candidates:
     """Built-in models of both kinds."""
-    return _built_in("target", incomplete) + _built_in("draft", incomplete)
+    return _built_in(incomplete, "target", "draft")
 
 
 def _words(ctx: click.Context, param: click.Parameter) -> Sequence[str]:
@@ -110,13 +110,13 @@ def _words(ctx: click.Context, param: click.Parameter) -> Sequence[str]:
     return [word for word in given if isinstance(word, str)] if isinstance(given, list | tuple) else []
 
 
-def _built_in(kind: str, incomplete: str) -> Candidates:
+def _built_in(incomplete: str, *kinds: str) -> Candidates:
     """The engine's part of the installation knows them; it is asked in a process of its own."""
     command = [sys.executable, "-m", "engine.models", "list", "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MODELS_S, check=True)
         return items(
-            ((row["name"], row["title"]) for row in json.loads(done.stdout) if row["kind"] == kind), incomplete
+            ((row["name"], row["title"]) for row in json.loads(done.stdout) if row["kind"] in kinds), incomplete
         )
     except (OSError, subprocess.SubprocessError, ValueError, KeyError):
         return []

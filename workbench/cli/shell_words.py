@@ -25,6 +25,9 @@ VARIABLE = "_SPECWB_COMPLETE"
 
 SHELLS = ("bash", "zsh", "fish")
 
+_SIGNS = ("=", ":")
+"""Where bash breaks words."""
+
 _BASH = """\
 %(complete_func)s() {
     local IFS=$'\\n' response completion type value
@@ -74,7 +77,7 @@ fi
 
 @add_completion_class
 class Bash(BashComplete):
-    """Bash hands ``spec=au`` over as three words and replaces only the last of them."""
+    """Bash hands ``spec=au`` and ``shape:ll`` over as three words and replaces only the last of them."""
 
     source_template: ClassVar[str] = _BASH
 
@@ -86,12 +89,12 @@ class Bash(BashComplete):
         args, part = super().get_completion_args()
         words: list[str] = []
         for word in [*args, part]:
-            if words and word and (word == "=" or words[-1].endswith("=")):
+            if words and word and (word in _SIGNS or words[-1].endswith(_SIGNS)):
                 words[-1] += word
             else:
                 words.append(word)
         *args, incomplete = words
-        self._typed = incomplete.removesuffix("" if part == "=" else part)
+        self._typed = incomplete.removesuffix("" if part in _SIGNS else part)
         return args, incomplete
 
     def format_completion(self, item: CompletionItem[Any]) -> str:

