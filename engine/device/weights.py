@@ -11,7 +11,6 @@ from engine.kernels.rms_norm import add_rms_norm
 from engine.kernels.rope import rope_table
 from engine.kernels.silu import silu_mul
 from engine.models.llama import ROPE_MARGIN
-from engine.models.rotary import rotation_table
 from engine.models.shapes import Eagle3Shape, LlamaShape
 
 Attend = Callable[[int, torch.Tensor], torch.Tensor]
@@ -75,8 +74,6 @@ def rotations(
     shape: LlamaShape | Eagle3Shape, max_model_len: int, dtype: torch.dtype, device: torch.device
 ) -> torch.Tensor:
     """cos and sin of every position, [positions, head_dim]: the first halves cosines. float32; float64 in float64."""
+    wide = torch.promote_types(dtype, torch.float32)
     positions = max_model_len + ROPE_MARGIN
-    if dtype == torch.float64:
-        table = rotation_table(shape.head_dim, positions, shape.rope_theta, shape.rope_scaling, dtype)
-        return torch.cat([table.real, table.imag], dim=1).to(device)
-    return rope_table(shape.head_dim, positions, shape.rope_theta, shape.rope_scaling, device)
+    return rope_table(shape.head_dim, positions, shape.rope_theta, shape.rope_scaling, device, wide)
