@@ -14,7 +14,8 @@ import torch.nn.functional as F
 
 from engine.device.pool import DevicePool
 from engine.device.weights import Attend, Mlp, Weights, rotations
-from engine.kernels.rms_norm import add_rms_norm, rms_norm
+from engine.kernels.pair_norm import pair_norm
+from engine.kernels.rms_norm import add_rms_norm
 from engine.kernels.rope import rope_and_write
 from engine.models.shapes import Eagle3Shape
 
@@ -76,11 +77,11 @@ class DeviceHead:
     @torch.inference_mode()
     def read(self, next_ids: torch.Tensor, g: torch.Tensor) -> HeadInput:
         """Layer input from the token *after* each position and its g. int64 [N], [N, hidden]."""
-        eps = self.shape.rms_norm_eps
-        normed = rms_norm(g, self._hidden_norm, eps)
-        embedded = rms_norm(F.embedding(next_ids, self._embedding), self._input_norm, eps)
-        pair = torch.cat([embedded, normed], dim=-1)
-        return HeadInput(pair, normed if self.shape.norm_before_residual else g)
+        shape = self.shape
+        pair = pair_norm(next_ids, self._embedding, self._input_norm, g, self._hidden_norm, shape.rms_norm_eps)
+        if shape.norm_before_residual:
+            return HeadInput(pair, pair[:, shape.hidden_size :].clone())
+        return HeadInput(pair, g)
 
     @torch.inference_mode()
     def write_kv(self, inputs: HeadInput, positions: torch.Tensor, loc: torch.Tensor, pool: DevicePool) -> None:

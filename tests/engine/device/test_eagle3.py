@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from engine.attention.dense import AttentionPlan, Segment
 from engine.device.eagle3 import DeviceHead
 from engine.device.weights import Attend
+from engine.kernels import dispatch
 from engine.models.eagle3 import Eagle3Head, NodeCache
 from engine.models.random_checkpoint import random_draft, random_target
 from engine.models.shapes import Eagle3Shape
@@ -147,6 +149,23 @@ def test_a_head_with_an_embedding_of_its_own_reads_that() -> None:
     both = Pair(torch.float64, own_embedding=True)
     both.write_both()
     assert_same_kv(both.pool, both.cpu_pool.data)
+
+
+def test_the_kernels_in_the_place_of_their_references_give_the_same() -> None:
+    """Also where there are no queries to turn, and no keys to write."""
+    if not dispatch.interpretable():
+        pytest.skip("no interpreter in this process")
+    outputs = []
+    for interpret in (nullcontext(), dispatch.interpret()):
+        both = Pair(torch.float32)
+        rows = both.newest()
+        with interpret:
+            both.write_device()
+            inputs = both.device.read(both.next_ids[rows], both.device.fuse(both.aux[rows]))
+            given = (both.positions[rows], None, both.newest_attend(), both.pool)
+            outputs.append((*both.device.forward(inputs, *given), both.pool.k, both.pool.v))
+    for kernel, reference in zip(*outputs, strict=True):
+        assert_same(kernel, reference)
 
 
 def test_writing_in_the_forward_is_writing_before_it() -> None:

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from engine.attention.dense import AttentionPlan, Segment
 from engine.device.llama import DeviceLlama
 from engine.device.pool import DevicePool
+from engine.kernels import dispatch
 from engine.kv.pool import KvPool
 from engine.models.llama import ForwardBatch, LlamaModel
 from engine.models.random_checkpoint import random_target, tiny_shape
@@ -103,6 +104,14 @@ def test_the_streams_below_the_first_and_above_the_last_layer_can_be_kept_too() 
 
 def test_the_tree_positions_are_those_of_depths() -> None:
     assert tree_depths(TREE).tolist() == [0, 1, 1, 2, 2, 2]
+
+
+def test_the_kernels_in_the_place_of_their_references_give_the_same() -> None:
+    if not dispatch.interpretable():
+        pytest.skip("no interpreter in this process")
+    both = Pair(SHAPES["tied, groups of three, llama3"], torch.float32)
+    with dispatch.interpret():
+        both.check([Segment(scattered_slots()[0], 0, 4), Segment(scattered_slots()[1], 0, 1)])
 
 
 class _Forward:
