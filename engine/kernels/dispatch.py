@@ -21,7 +21,15 @@ A kernel file is written so:
         return _f_triton(x) if use_triton(x) else f_reference(x)
 
     @jit
-    def _f_kernel(x_ptr: Any, n: Any, block: tl.constexpr) -> None: ...
+    def _f_kernel(x_ptr: tl.tensor, n: tl.tensor, block: tl.constexpr) -> None: ...
+
+Triton's compiler reads the annotations of a kernel's arguments as code, which may name nothing of the module but `tl`:
+``x_ptr: Any`` fails, and only where it is compiled. `tl.tensor` is the annotation for all that is not a constexpr.
+
+`jit` takes triton.jit's options. Triton compiles a variant of a kernel for each combination of argument types, of
+integers that are 1 or divisible by 16, and of pointers aligned to 16 bytes. An argument that differs in these from step
+to step belongs into ``do_not_specialize`` (integers) or ``do_not_specialize_on_alignment`` (pointers to indices, which
+may be views that begin anywhere): else a variant is compiled in the middle of serving.
 """
 
 from __future__ import annotations
@@ -39,7 +47,7 @@ except ImportError:  # not an error: the references need none of it
     triton = None
     tl = None
 
-__all__ = ["interpret", "interpretable", "jit", "next_power_of_2", "tl", "use_triton"]
+__all__ = ["check_contiguous", "interpret", "interpretable", "jit", "next_power_of_2", "tl", "use_triton"]
 
 
 class _Switch:
@@ -48,9 +56,11 @@ class _Switch:
     interpreting = False
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    """`triton.jit` where there is triton. Launched as ``kernel[grid](...)``."""
-    return function if triton is None else triton.jit(function)
+def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """`triton.jit` where there is triton, with its options. Launched as ``kernel[grid](...)``."""
+    if triton is not None:
+        return triton.jit(function, **options)
+    return function if function is not None else lambda inner: inner
 
 
 def interpretable() -> bool:
@@ -79,6 +89,17 @@ def use_triton(tensor: torch.Tensor) -> bool:
     if triton is None or tensor.dtype == torch.float64:
         return False
     return tensor.is_cuda or _Switch.interpreting
+
+
+def check_contiguous(**tensors: torch.Tensor) -> None:
+    """For kernels that walk a tensor as one block of memory.
+
+    Raises:
+        ValueError: one of the tensors, named, is not contiguous.
+    """
+    for name, tensor in tensors.items():
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} must be contiguous, it has shape {list(tensor.shape)}, strides {tensor.stride()}")
 
 
 def next_power_of_2(n: int) -> int:

@@ -1,0 +1,46 @@
+"""The gate of a Llama MLP: silu(gate) * up, from the fused product's output."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+
+BLOCK = 1024
+"""Columns a program: eight a thread of four warps, and a single row of 14,336 is still 14 programs."""
+
+
+def silu_mul(gate_up: torch.Tensor) -> torch.Tensor:
+    """silu(gate) * up in float32, rounded once. [N, 2 I], the gates first, rows may lie apart -> [N, I]."""
+    return _silu_mul_triton(gate_up) if use_triton(gate_up) else silu_mul_reference(gate_up)
+
+
+def silu_mul_reference(gate_up: torch.Tensor) -> torch.Tensor:
+    """`silu_mul` in torch; float64 stays float64."""
+    gate, up = gate_up.to(torch.promote_types(gate_up.dtype, torch.float32)).chunk(2, dim=-1)  # [N, I] each
+    return (F.silu(gate) * up).to(gate_up.dtype)
+
+
+def _silu_mul_triton(gate_up: torch.Tensor) -> torch.Tensor:
+    n, inner = gate_up.shape[0], gate_up.shape[1] // 2
+    out = torch.empty((n, inner), dtype=gate_up.dtype, device=gate_up.device)
+    block = min(BLOCK, next_power_of_2(inner))
+    grid = (n, -(-inner // block))
+    _silu_mul_kernel[grid](gate_up, out, gate_up.stride(0), inner=inner, block=block, num_warps=max(block // 256, 1))
+    return out
+
+
+@jit
+def _silu_mul_kernel(
+    gate_up_ptr: tl.tensor, out_ptr: tl.tensor, stride: tl.tensor, inner: tl.constexpr, block: tl.constexpr
+) -> None:
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.program_id(1) * block + tl.arange(0, block)
+    inside = cols < inner
+    at = gate_up_ptr + row * stride + cols
+    gate = tl.load(at, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(at + inner, mask=inside, other=0.0).to(tl.float32)
+    # Where exp overflows the quotient is zero, as it should be.
+    gated = gate / (1.0 + tl.exp(-gate)) * up
+    tl.store(out_ptr + row * inner + cols, gated.to(out_ptr.dtype.element_ty), mask=inside)
