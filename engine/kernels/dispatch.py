@@ -34,9 +34,9 @@ may be views that begin anywhere): else a variant is compiled in the middle of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -56,6 +56,12 @@ class _Switch:
     interpreting = False
 
 
+@overload
+def jit(function: Callable[..., Any], /) -> Any: ...
+@overload
+def jit(
+    *, do_not_specialize: Sequence[str] = (), do_not_specialize_on_alignment: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], Any]: ...
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """`triton.jit` where there is triton, with its options. Launched as ``kernel[grid](...)``."""
     if triton is not None:
