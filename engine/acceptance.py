@@ -12,15 +12,24 @@ from engine.request_view import RequestView
 from engine.runner import RunOutput
 from engine.sampler import draw
 from engine.spec.draft_tree import DraftTrees
+from engine.spec.simulated_acceptance import forced_lengths
 from engine.spec.verify import Walk, walk_trees
 from engine.step_plan import StepPlan
 
 
 def accept(
-    plan: StepPlan, trees: DraftTrees | None, ran: RunOutput, pool: KvPool, views: Mapping[str, RequestView]
+    plan: StepPlan,
+    trees: DraftTrees | None,
+    ran: RunOutput,
+    pool: KvPool,
+    views: Mapping[str, RequestView],
+    simulate_accept: float | None = None,
 ) -> list[Accepted]:
-    """One entry a request of the plan, in its order. The KV of accepted paths is moved to the front of their slots."""
-    walks = _walk_decodes(plan, trees, ran, views)
+    """One entry a request of the plan, in its order. The KV of accepted paths is moved to the front of their slots.
+
+    ``simulate_accept``: keep so many nodes of a tree, on average, whatever was drawn.
+    """
+    walks = _walk_decodes(plan, trees, ran, views, simulate_accept)
     _gather_paths(walks, ran, pool)
     accepted = [Accepted(row.request, row.width, walk) for row, walk in zip(plan.decodes, walks, strict=True)]
     logit_row = sum(row.width for row in plan.decodes)
@@ -36,7 +45,11 @@ def accept(
 
 
 def _walk_decodes(
-    plan: StepPlan, trees: DraftTrees | None, ran: RunOutput, views: Mapping[str, RequestView]
+    plan: StepPlan,
+    trees: DraftTrees | None,
+    ran: RunOutput,
+    views: Mapping[str, RequestView],
+    simulate_accept: float | None,
 ) -> list[Walk]:
     """What each decode request accepted; a plain row is a tree of its root only."""
     if not plan.decodes:
@@ -58,7 +71,10 @@ def _walk_decodes(
         logits = ran.logits[: len(requests)] if width == 1 else ran.logits[offsets[alive] + nodes]
         return draw(logits, [r.sampling for r in who], [r.seed for r in who], positions)
 
-    return walk_trees(DraftTrees(tokens, parents), draw_at)
+    forced = None
+    if simulate_accept is not None:
+        forced = forced_lengths(simulate_accept, [r.seed for r in requests], [len(r.ids) - 1 for r in requests])
+    return walk_trees(DraftTrees(tokens, parents), draw_at, forced)
 
 
 def _gather_paths(walks: list[Walk], ran: RunOutput, pool: KvPool) -> None:

@@ -42,9 +42,16 @@ class HostWorker:
     needs_landed = False
 
     def __init__(
-        self, model: LlamaModel, ledger: KvLedger, make_proposer: Callable[[KvLedger], Proposer] | None = None
+        self,
+        model: LlamaModel,
+        ledger: KvLedger,
+        make_proposer: Callable[[KvLedger], Proposer] | None = None,
+        *,
+        simulate_accept: float | None = None,
     ) -> None:
+        """``simulate_accept``: nodes that verifies keep, on average, whatever is drawn; None: what is right."""
         self.model = model
+        self._simulate_accept = simulate_accept
         self.proposer = make_proposer(ledger) if make_proposer is not None else None
         self.runner = Runner(model, ledger, self.aux_layers)
         self._views: dict[str, RequestView] = {}
@@ -78,7 +85,7 @@ class HostWorker:
         clock.begin("run")
         ran = self.runner.run(plan, reservation, trees, self._views)
         clock.begin("accept")
-        entries = accept(plan, trees, ran, self.runner.pool, self._views)
+        entries = accept(plan, trees, ran, self.runner.pool, self._views, self._simulate_accept)
         clock.begin("sync")
         for entry, offset in zip(entries, ran.offsets, strict=True):
             view = self._views[entry.request.request_id]

@@ -13,7 +13,6 @@ import msgspec
 import torch
 
 from engine.assembly import Assembly
-from engine.attention.dense import AttentionPlan
 from engine.kv.ledger import KvLedger
 from engine.self_check import SelfCheck
 from engine.spec.draft_sync import LAZY_ROWS
@@ -53,20 +52,23 @@ def _entry(value: str, thing: type | object, why: str) -> dict[str, str]:
     return {"value": value, "defined": defined_at(thing), "why": why}
 
 
+def _none(why: str) -> dict[str, str]:
+    return {"value": "none", "defined": "", "why": why}
+
+
 def what_runs(assembly: Assembly) -> dict[str, Any]:
     """Role -> {value, defined, why}: what ``specwb which`` prints."""
-    core, config = assembly.core, assembly.config
-    knobs = core.knobs.knobs
-    worker = core.worker
-    proposer = getattr(worker, "proposer", None)
-    if proposer is not None:
-        head = assembly.draft.name if assembly.draft is not None else proposer.name
-        algorithm = _entry(proposer.name, proposer, f"draft model {head} is loaded")
-    else:
-        algorithm = {"value": "none", "defined": "", "why": f"every step is plain: {assembly.why_no_draft}"}
-    return {
-        "worker": _entry(type(core).__name__, core, "the only worker: all schedulers drive the same stages"),
-        "scheduler": _entry(core.scheduler.name, core.scheduler, "the CPU waits for each step's result"),
+    core, config, why = assembly.core, assembly.config, assembly.why
+    knobs, worker, attention = core.knobs.knobs, core.worker, assembly.attention
+    algorithm, draft_sync = _none(f"every step is plain: {assembly.why_no_draft}"), _none("no draft model is loaded")
+    if worker.algorithm is not None:
+        drafter = getattr(worker, "proposer", worker)
+        head = assembly.draft.name if assembly.draft is not None else worker.algorithm
+        algorithm = _entry(worker.algorithm, drafter, f"draft model {head} is loaded")
+        draft_sync = _entry(knobs.draft_sync, drafter, _SYNC_WORDS[knobs.draft_sync])
+    roles = {
+        "worker": _entry(worker.name, worker, why["worker"]),
+        "scheduler": _entry(core.scheduler.name, core, why["scheduler"]),
         "algorithm": algorithm,
         "policy": _entry(
             core.policy.name,
@@ -74,21 +76,39 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
             f"spec={knobs.spec}, threshold {knobs.threshold}, resumes at {knobs.resume_at}"
             + ("; started with the threshold measured for this arithmetic" if config.measured_threshold else ""),
         ),
-        "attention": _entry(
-            "torch (dense views)",
-            AttentionPlan,
-            f"--attention {config.attention} on {config.device}: SDPA over page runs",
-        ),
-        "draft_sync": _entry(knobs.draft_sync, proposer or core, _SYNC_WORDS[knobs.draft_sync])
-        if proposer is not None
-        else {"value": "none", "defined": "", "why": "no draft model is loaded"},
+        "attention": _entry(attention.name, attention.runs, attention.why),
+        "graphs": _graphs(assembly),
+        "draft_sync": draft_sync,
         "kv": _entry(
             f"{core.ledger.total} slots in pages of {core.ledger.page_size}",
             KvLedger,
             "one page table for target and draft; a request is admitted when its worst case fits",
         ),
         "arithmetic": _entry(assembly.arithmetic.name, assembly.arithmetic, assembly.arithmetic.why),
+        "device": {"value": assembly.device_name, "defined": "", "why": f"--device {config.device}"},
     }
+    if assembly.memory is not None:
+        roles["memory"] = _entry(assembly.memory.headline, assembly.memory, assembly.memory.text)
+    if config.simulated:
+        roles["simulated"] = _entry("yes", config, config.simulated)
+    return roles
+
+
+def _graphs(assembly: Assembly) -> dict[str, str]:
+    """CUDA graphs: how many stand ready, or why there are none."""
+    config, graphs = assembly.config, getattr(assembly.core.worker, "graphs", None)
+    if graphs is not None and graphs.captures:
+        sizes = ", ".join(str(size) for size in graphs.batches)
+        return _entry(
+            f"{len(graphs.ready)} captured, {graphs.memory / 2**20:.0f} MiB",
+            graphs,
+            f"for batches of {sizes}; a step of other sizes runs kernel by kernel and is counted",
+        )
+    if config.device == "cpu":
+        return _none("the CPU has none: every step runs kernel by kernel")
+    if not config.graphs:
+        return _none("started with --no-graphs: every step runs kernel by kernel")
+    return _none(f"attention {assembly.attention.name} cannot be captured: every step runs kernel by kernel")
 
 
 def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -> HelloEvent:
@@ -110,6 +130,7 @@ def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -
             "weights": assembly.arithmetic.weights,
             "half_precision": assembly.arithmetic.half_precision,
             "device": config["device"],
+            "device_name": assembly.device_name,
             "threads": torch.get_num_threads(),
             "context_length": core.max_model_len,
             "source": target.source,
@@ -129,5 +150,6 @@ def hello_of(assembly: Assembly, name: str, check: SelfCheck | None, t: float) -
         knob_epoch=core.knobs.knob_epoch,
         step=core.step_number,
         which=what_runs(assembly),
+        simulated=bool(assembly.config.simulated),
         reverts=core.knobs.reverts,
     )

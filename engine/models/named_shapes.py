@@ -11,8 +11,6 @@ from typing import Any
 
 from engine.models.shapes import Eagle3Shape, LlamaShape, default_aux_layers
 
-PREFIX = "shape:"
-
 
 def _llama3_rope(factor: float) -> dict[str, Any]:
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from engine.models.checkpoint_error import CheckpointError
@@ -31,6 +32,11 @@ def target_tensors(shape: LlamaShape) -> dict[str, Dims]:
     if not shape.tie_embeddings:
         tensors["lm_head.weight"] = (shape.vocab_size, hidden)
     return tensors
+
+
+def parameters_of(tensors: Mapping[str, Dims]) -> int:
+    """Numbers in all of them."""
+    return sum(math.prod(dims) for dims in tensors.values())
 
 
 def draft_tensors(shape: Eagle3Shape, *, own_embedding: bool) -> dict[str, Dims]:

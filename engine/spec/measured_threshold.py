@@ -6,14 +6,20 @@ free where the CPU multiplies bfloat16 in hardware; elsewhere it is bound by ari
 
 from __future__ import annotations
 
+from engine.config import Device
 from engine.models.linear import Arithmetic, has_native_bfloat16
+
+GPU_PAYS_UP_TO = 32
+"""Decode requests a step up to which a chain of 3 drafts pays on one H200; the table is in docs/performance.md."""
 
 PAYS_UP_TO = {"bfloat16": 4, "float16": 1, "float32": 1, "float64": 1}
 """Arithmetic -> decode requests a step up to which speculation was faster, or even, when it was measured."""
 
 
-def measured_threshold(arithmetic: Arithmetic) -> int:
+def measured_threshold(arithmetic: Arithmetic, device: Device = "cpu") -> int:
     """Decode requests a step to speculate up to."""
+    if device == "cuda":
+        return GPU_PAYS_UP_TO
     if arithmetic.name == "bfloat16" and not has_native_bfloat16():
         return 0  # emulated: a wide product takes ten times a narrow one
     return PAYS_UP_TO[arithmetic.name]

@@ -8,7 +8,7 @@ for a deterministic draft). Draws are keyed by seed and position, so the text do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,8 +33,12 @@ class Walk:
         return len(self.nodes) - 1
 
 
-def walk_trees(trees: DraftTrees, draw: DrawFn) -> list[Walk]:
-    """Walk all trees of a step together, one depth at a time."""
+def walk_trees(trees: DraftTrees, draw: DrawFn, forced: Sequence[int] | None = None) -> list[Walk]:
+    """Walk all trees of a step together, one depth at a time.
+
+    ``forced``: nodes that each request keeps at most, whatever is drawn: its path then goes from first child to first
+    child. For simulated acceptance; what is emitted follows the draft, and only the last token is the target's.
+    """
     batch = trees.tokens.shape[0]
     tokens, parents = trees.tokens.tolist(), trees.parents.tolist()
     children: list[list[dict[int, int]]] = []  # request -> node -> token -> child
@@ -50,8 +54,12 @@ def walk_trees(trees: DraftTrees, draw: DrawFn) -> list[Walk]:
         drawn = draw(at, alive, depth).tolist()
         still = []
         for i, token in zip(alive, drawn, strict=True):
+            below = children[i][walks[i].nodes[-1]]  # in the order of the nodes
+            child = below.get(token)
+            if forced is not None:
+                goes_on = bool(below) and len(walks[i].nodes) < forced[i]
+                token, child = next(iter(below.items())) if goes_on else (token, None)
             walks[i].tokens.append(token)
-            child = children[i][walks[i].nodes[-1]].get(token)
             if child is not None:
                 walks[i].nodes.append(child)
                 still.append(i)
