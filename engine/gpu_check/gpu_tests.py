@@ -1,0 +1,71 @@
+"""The tests that need a GPU, without this project's own pytest options: their plugins may be missing there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from engine.gpu_check.session import Session, Skip
+
+ROOT = Path(__file__).parents[2]
+TESTS = "tests/gpu"
+LIMIT_S = 400
+
+
+def run(session: Session) -> None:
+    """Cell ``tests/pytest``."""
+    session.cell("tests/pytest", lambda: run_tests(session.device, session.model_file), 60.0, hang_s=LIMIT_S + 30)
+
+
+def run_tests(device: str, model_file: str | None) -> dict[str, Any]:
+    """Counts, and the first line of every failure.
+
+    Raises:
+        Skip: the tests are not here (they are in no wheel), or there is no GPU.
+    """
+    if not (ROOT / TESTS).is_dir():
+        raise Skip(f"there is no {TESTS} here; run it from a checkout")
+    if device != "cuda":
+        raise Skip("needs a GPU")
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "junit.xml"
+        command = pytest_command(report) + ([f"--model-file={model_file}"] if model_file else [])
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False
+        )
+        print(done.stdout, file=sys.stderr, flush=True)
+        if not report.exists():
+            raise RuntimeError(f"pytest gave no report (exit code {done.returncode}): {done.stdout[-1500:]}")
+        return read_report(report.read_text())
+
+
+def pytest_command(report: Path) -> list[str]:
+    """pytest with what the tests need of this project's options, and nothing that asks for a plugin."""
+    return [
+        *(sys.executable, "-m", "pytest", TESTS, "-q", "-ra", "--tb=short"),
+        *("-c", "/dev/null", "--rootdir", str(ROOT), "-o", f"pythonpath={ROOT}", "--import-mode=importlib"),
+        *("-p", "no:cacheprovider", f"--junitxml={report}", "--durations=10"),
+    ]
+
+
+def read_report(xml: str) -> dict[str, Any]:
+    """What a JUnit report comes to."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    failures, skips = [], []
+    for case in ElementTree.fromstring(xml).iter("testcase"):
+        name = f"{case.get('classname', '')}::{case.get('name', '')}"
+        wrong = case.find("failure") if case.find("failure") is not None else case.find("error")
+        skipped = case.find("skipped")
+        if wrong is not None:
+            counts["failed"] += 1
+            failures.append(f"{name}: {(wrong.get('message') or '').splitlines()[:1]}"[:400])
+        elif skipped is not None:
+            counts["skipped"] += 1
+            skips.append(f"{name}: {skipped.get('message') or ''}"[:200])
+        else:
+            counts["passed"] += 1
+    return {**counts, "failures": failures, "skips": skips}
