@@ -28,6 +28,8 @@ EACH_GRAPH = 4 << 20
 GRAPHS_A_BATCH_SIZE = {False: 2, True: 5}
 """Whether there is a draft -> graphs captured for each batch size: decode and settle; draft, verify and settle too."""
 
+GIB = 1 << 30
+
 
 @dataclass(frozen=True)
 class GpuMemory:
@@ -172,4 +174,4 @@ def _step_workspace(config: EngineConfig, target: LlamaShape, draft: Eagle3Shape
 
 
 def _gib(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB" if size >= 1 << 27 else f"{size / 2**20:.0f} MiB"
+    return f"{size / GIB:.2f} GiB" if size >= 1 << 27 else f"{size / 2**20:.0f} MiB"

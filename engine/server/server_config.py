@@ -49,14 +49,19 @@ def read_config(path: Path) -> StartConfig:
     """Read and check a start configuration.
 
     Raises:
-        ConfigError: unreadable, not JSON, or a field of a wrong name or type.
+        ConfigError: unreadable, not JSON, a field of a wrong name or type, or a value that no engine can run with.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=StartConfig)
+        config = msgspec.json.decode(path.read_bytes(), type=StartConfig)
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from None
     except msgspec.DecodeError as error:
         raise ConfigError(f"the configuration {path} is not usable: {error}") from None
+    try:
+        config.engine.check()
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return config
 
 
 def as_json(config: Any) -> bytes:

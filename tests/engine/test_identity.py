@@ -21,7 +21,7 @@ def test_asking_again_parses_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
     llm.set_knobs(spec="off")
     again = hello_of(llm.assembly, "tiny", None, 2.0)
     assert again.which["worker"] == first.which["worker"]
-    assert again.which["worker"]["defined"].startswith("engine/core.py:")
+    assert again.which["worker"]["defined"].startswith("engine/host_worker.py:")
     assert again.which["policy"]["why"].startswith("spec=off")
 
 

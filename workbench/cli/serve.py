@@ -65,7 +65,12 @@ def at_least(least: int) -> click.IntRange:
 @click.option(
     "--model",
     shell_complete=models,
-    help="A directory in Hugging Face layout, or a built-in name.  [default: smollm2-135m]",
+    help="A directory in Hugging Face layout, a built-in name, or shape:NAME.  [default: smollm2-135m]",
+)
+@click.option(
+    "--weights",
+    type=click.Choice(["auto", "random"]),
+    help="random: a shape:NAME of numbers at random, for benchmarks.  [default: auto, the model's own]",
 )
 @click.option(
     "--draft-model",
@@ -73,8 +78,13 @@ def at_least(least: int) -> click.IntRange:
     help="An EAGLE-3 head: directory, built-in name, auto or none.  [default: auto]",
 )
 @click.option("--dtype", type=click.Choice(["auto", "bfloat16", "float16", "float32", "float64"]), help="Precision.")
-@click.option("--device", help="Where the model runs.  [default: cpu]")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where the model runs.  [default: cpu]")
 @click.option("--threads", type=at_least(0), help="Threads of the model's arithmetic; 0 takes all cores.")
+@click.option(
+    "--memory-fraction",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Share of the GPU's memory to fill, all told.  [default: 0.85]",
+)
 @click.option(
     "--threshold",
     type=int,
@@ -85,14 +95,36 @@ def at_least(least: int) -> click.IntRange:
 @click.option("--topk", type=int, help="Children kept at each draft node; 1 is a chain.")
 @click.option("--draft-tokens", type=int, help="Verify nodes a request, the root included.")
 @click.option("--draft-sync", type=click.Choice(get_args(DraftSync)), help="How the draft's KV follows plain steps.")
-@click.option("--scheduler", type=click.Choice(["sync"]), help="sync: the CPU waits for each step.")
-@click.option("--attention", type=click.Choice(["auto", "torch"]), help="Attention backend.")
+@click.option(
+    "--simulate-accept",
+    type=click.FloatRange(min=1),
+    help="Force verifies to this accept length, whatever the draft proposed; for benchmarks.",
+)
+@click.option(
+    "--scheduler",
+    type=click.Choice(["auto", "sync", "overlap"]),
+    help="sync: the CPU waits for each step; overlap: it prepares the next.  [default: overlap on cuda, else sync]",
+)
+@click.option(
+    "--attention",
+    type=click.Choice(["auto", "flashinfer", "triton", "torch"]),
+    help="Attention backend; auto takes the fastest that can serve the model.  [default: auto]",
+)
+@click.option("--graphs/--no-graphs", default=None, help="Capture CUDA graphs; without, kernels start one by one.")
 @click.option("--max-running", type=at_least(1), help="Most requests that run together.")
 @click.option("--max-queue", type=at_least(0), help="Most requests that wait; more get a 429.")
 @click.option("--max-model-len", type=at_least(1), help="Longest prompt + output of a request, in tokens.")
-@click.option("--kv-tokens", type=at_least(1), help="Slots in the KV pool, target and draft alike.")
-@click.option("--page-size", type=at_least(1), help="Slots a page.")
-@click.option("--prefill-chunk", type=at_least(1), help="Most prompt tokens in one step.")
+@click.option(
+    "--kv-tokens",
+    type=at_least(0),
+    help="Slots in the KV pool, target and draft alike; 0 is 32768 on the CPU, what fits on a GPU.  [default: 0]",
+)
+@click.option("--page-size", type=at_least(0), help="Slots a page; 0 is 256 on the CPU, 64 on a GPU.  [default: 0]")
+@click.option(
+    "--prefill-chunk",
+    type=at_least(0),
+    help="Most prompt tokens in one step; 0 is 256 on the CPU, 8192 on a GPU.  [default: 0]",
+)
 @click.option("--publish-tokens", is_flag=True, default=None, help="Put token ids on the bus.")
 @click.option("--debug-checks", is_flag=True, default=None, help="Check the accounting after every step.")
 def command(words: tuple[str, ...], **options: Any) -> None:
@@ -104,6 +136,7 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     Example:
       specwb serve --name demo --port 8000 threshold=4
       specwb serve --model tiny-random --spec off
+      specwb serve --device cuda --model shape:llama-3.1-8b --weights random
     """
     config = build_config(options, parse(words))
     require_engine()
