@@ -1,4 +1,4 @@
-"""The engines that a check drives: one without a head and one with, of the same random model, made once a process."""
+"""The engines that a check drives: one without a head and one with, over the same random weights."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from functools import partial
 from typing import Any
 
 from engine.config import EngineConfig
-from engine.gpu_check.session import Session
-from engine.gpu_check.sizes import ACCEPT, CHAIN, DRAFT_SHAPES, THRESHOLD
+from engine.device.worker import DeviceWorker
+from engine.gpu_check.session import Session, say
+from engine.gpu_check.sizes import ACCEPT, CHAIN, DRAFT_SHAPES, THRESHOLD, torch_dtype
 from engine.gpu_check.switched_sink import SwitchedSink
 from engine.llm import LLM
+from engine.models.checkpoint import load_draft, load_target
 from probes.knobs import Knobs
 
-Pair = tuple[LLM, SwitchedSink]
+Engine = tuple[LLM, SwitchedSink]
 
 
 def shape_knobs(name: str) -> dict[str, str | int]:
@@ -31,6 +33,21 @@ def column_knobs(column: str) -> dict[str, str | int]:
     return {**chosen[column], **shape_knobs(CHAIN)}
 
 
+def plain(session: Session) -> Engine:
+    """Started without a draft model."""
+    return both(session)[0]
+
+
+def eagle(session: Session) -> Engine:
+    """With a head, acceptance simulated; it starts switched off."""
+    return both(session)[1]
+
+
+def both(session: Session) -> tuple[Engine, Engine]:
+    """The two, at once: what one takes of the device, the other does without too, whichever is measured."""
+    return session.keep("both engines", partial(_make, session))
+
+
 def config(session: Session, **more: Any) -> EngineConfig:
     """Start options of the random model in this check's sizes."""
     sizes = session.sizes
@@ -42,29 +59,38 @@ def config(session: Session, **more: Any) -> EngineConfig:
         "scheduler": "overlap",
         "dtype": sizes.dtype,
         "max_model_len": 2 * (sizes.prompt + sizes.output),
-        "max_running": sizes.max_running,
+        "max_running": max(sizes.clients),
         "kv_tokens": sizes.kv_tokens,
         "prefill_chunk": sizes.prefill_chunk,
     }
     return EngineConfig(**{**base, **more})
 
 
-def plain(session: Session) -> Pair:
-    """Started without a draft model."""
-    return session.keep("plain engine", partial(_plain, session))
+def capture(llm: LLM) -> None:
+    """Capture what the knobs now in force run, so that no run that counts does it."""
+    worker = llm.core.worker
+    assert isinstance(worker, DeviceWorker)
+    worker.prepare(llm.core.knobs.knobs, say)
 
 
-def eagle(session: Session) -> Pair:
-    """With a head, acceptance simulated; it starts switched off. The target's weights are those of ``plain``."""
-    return session.keep("eagle engine", partial(_eagle, session))
-
-
-def _plain(session: Session) -> Pair:
-    sink = SwitchedSink()
-    return LLM(config=config(session, draft_model="none", knobs=Knobs(spec="off")), sink=sink), sink
-
-
-def _eagle(session: Session) -> Pair:
-    sink = SwitchedSink()
+def _make(session: Session) -> tuple[Engine, Engine]:
+    """Most of the weights are the checkpoint's own tensors in both; fused products are each engine's."""
+    sizes = session.sizes
+    dtype, device = torch_dtype(sizes.dtype), session.torch_device
+    target = load_target(sizes.model, dtype=dtype, device=device)
+    draft = load_draft("auto", target, dtype=dtype, device=device)
     knobs = Knobs(spec="off", **shape_knobs(CHAIN))  # type: ignore[arg-type]
-    return LLM(config=config(session, simulate_accept=ACCEPT, knobs=knobs), sink=sink), sink
+    alone, beside = SwitchedSink(), SwitchedSink()
+    without = LLM(target, config=config(session, draft_model="none", knobs=knobs), sink=alone)
+    say(f"engine without a head: {_told(without)}")
+    head = LLM(target, draft=draft, config=config(session, simulate_accept=ACCEPT, knobs=knobs), sink=beside)
+    say(f"engine with a head: {_told(head)}")
+    return (without, alone), (head, beside)
+
+
+def _told(llm: LLM) -> str:
+    worker = llm.core.worker
+    assert isinstance(worker, DeviceWorker)
+    graphs = f"{len(worker.graphs.ready)} graphs, {worker.graphs.memory / 2**20:.0f} MiB"
+    plan = llm.assembly.memory
+    return f"attention {llm.assembly.attention.name}, {graphs}" + (f"; {plan.text}" if plan is not None else "")

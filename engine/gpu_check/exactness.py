@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,8 @@ def load_default(session: Session) -> tuple[TargetCheckpoint, DraftCheckpoint]:
 
 
 def _model(session: Session, make_model: Callable[[Session], Any]) -> Any:
-    """The checkpoint with tensors of its own: an engine takes them out of the dictionary that it is given."""
-    target, draft, prompts = session.keep(make_model.__name__, lambda: make_model(session))
-    return replace(target, tensors=dict(target.tensors)), replace(draft, tensors=dict(draft.tensors)), prompts
+    """Loaded once a process."""
+    return session.keep(make_model.__name__, lambda: make_model(session))
 
 
 def _reference(session: Session, make_model: Callable[[Session], Any]) -> list[Completion]:

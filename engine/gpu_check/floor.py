@@ -13,6 +13,7 @@ from engine.gpu_check.device_timer import median_ms
 from engine.gpu_check.floor_attention import FloorBatch, Work, fastest
 from engine.gpu_check.floor_rate import chunks
 from engine.gpu_check.session import Session, free_memory
+from engine.gpu_check.sizes import torch_dtype
 from engine.kernels.rms_norm import add_rms_norm
 from engine.models.shapes import LlamaShape
 
@@ -94,7 +95,7 @@ def run(session: Session) -> None:
     length = sizes.prompt + sizes.output // 2  # the mean over a request's steps, of which the time is a linear function
 
     def model() -> FloorModel:
-        make = partial(FloorModel, shape_of(sizes.model), dtype_of(sizes.dtype), session.device)
+        make = partial(FloorModel, shape_of(sizes.model), torch_dtype(sizes.dtype), session.device)
         return session.keep("floor", make)
 
     def prefill(clients: int) -> dict[str, Any]:
@@ -109,11 +110,6 @@ def run(session: Session) -> None:
             session.cell(f"floor/step/{clients}x{width}", partial(step, clients, width))
             free_memory(session.device)
     session.release("floor")
-
-
-def dtype_of(name: str) -> torch.dtype:
-    """The torch type of a config's name."""
-    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[name]
 
 
 def shape_of(model: str) -> LlamaShape:

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 
 from engine.gpu_check import floor_attention
 from engine.gpu_check.device_timer import median_ms
-from engine.gpu_check.floor import dtype_of, shape_of
+from engine.gpu_check.floor import shape_of
 from engine.gpu_check.floor_attention import FloorBatch, Work
 from engine.gpu_check.session import Session, free_memory
+from engine.gpu_check.sizes import torch_dtype
 from engine.kernels import advance, argmax, compaction, rms_norm, rope, silu, tree, walk
 from engine.models.shapes import LlamaShape
 
@@ -34,7 +35,7 @@ def run(session: Session) -> None:
         *((name, maker, rows) for name, maker in _BY_ROWS.items()),
         *((name, maker, list(requests)) for name, maker in _BY_REQUESTS.items()),
     ]
-    shape, dtype = shape_of(sizes.model), dtype_of(sizes.dtype)
+    shape, dtype = shape_of(sizes.model), torch_dtype(sizes.dtype)
     for name, maker, counts in makers:
 
         def cell(maker: Maker = maker, counts: list[int] = counts) -> dict[str, Any]:

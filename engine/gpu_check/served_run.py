@@ -7,6 +7,7 @@ import statistics
 import time
 from typing import Any
 
+from engine.gpu_check.engines import capture
 from engine.gpu_check.switched_sink import SwitchedSink
 from engine.ipc import Failed
 from engine.llm import LLM
@@ -108,7 +109,9 @@ class Side:
         return rate
 
     def warm_up(self) -> None:
-        """A run that does not count: kernels are compiled and graphs captured in it."""
+        """A run that does not count: kernels are compiled in it. Graphs are captured before."""
+        self._llm.set_knobs(**self._knobs)
+        capture(self._llm)
         self.rate()
         self._runs.clear()
 

@@ -52,6 +52,10 @@ class Session:
     kept: dict[str, Any] = field(default_factory=dict)
     """What stages leave for later ones of the same process, such as engines."""
 
+    @property
+    def torch_device(self) -> torch.device:
+        return torch.device(self.device)
+
     def cell(self, name: str, make: Callable[[], Any], expect_s: float = 10.0, hang_s: float = HANG_S) -> Any:
         """The stored value of a cell, or that of ``make``, stored; None when it fails or is skipped.
 

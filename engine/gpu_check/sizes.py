@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+import torch
 
 DRAFT_SHAPES = {
     "chain of 1": (1, 1, 2),
@@ -44,7 +45,6 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     exact_tokens: int
     prefill_chunk: int
     kv_tokens: int
-    max_running: int
 
 
 FULL = Sizes(
@@ -61,7 +61,6 @@ FULL = Sizes(
     exact_tokens=64,
     prefill_chunk=8192,
     kv_tokens=98_304,  # 250 requests of 256 tokens and a tree, in pages of 64
-    max_running=256,
 )
 
 QUICK = Sizes(
@@ -78,5 +77,9 @@ QUICK = Sizes(
     exact_tokens=6,
     prefill_chunk=64,
     kv_tokens=4096,
-    max_running=8,
 )
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The type behind a config's name."""
+    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[name]
