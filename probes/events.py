@@ -63,8 +63,9 @@ class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     """Sequence number in this topic, from 1 for each boot; the publisher sets it."""
     step: int
     t: float
-    """Seconds since the epoch, derived from one monotonic clock started at boot."""
+    """Seconds since the epoch, derived from one monotonic clock started at boot; of a step: when it had landed."""
     scheduler: str
+    """``sync``: the host waits for each step; ``overlap``: the next one is launched before this one has landed."""
     mode: str
     """A ``Mode``, or a newer engine's word."""
     reason: str
@@ -91,8 +92,11 @@ class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     pages_allocated: int = 0
     shapes: StepShapes = StepShapes()
     graph: str | None = None
-    """Graph key, or null when there are no captured graphs (CPU)."""
+    """Graph key, or null when the step had none to look for (CPU, graphs off, prompts alone)."""
     graph_hit: bool | None = None
+    """False: that graph was not captured, and the step ran eager."""
+    graph_misses: int | None = None
+    """Steps since boot, this one included, that missed their graph; null where the engine does not count them."""
     spec_info: SpecInfo | None = None
     proposed: int = 0
     """Draft tokens verified, roots excluded."""
@@ -115,10 +119,11 @@ class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     kv: dict[str, KvUse] = {}
     """Pool name (``target``, ``draft``) -> use."""
     cpu_us: dict[str, int] = {}
-    """Stage -> microseconds by the CPU's clock."""
+    """Stage -> microseconds by the CPU's clock, waiting for the GPU (``wait``) included."""
     gpu_us: dict[str, int] = {}
+    """Stage -> microseconds by CUDA events; ``idle`` is no stage but the time from the end of the step before."""
     round_us: int = 0
-    """Start of the previous step to start of this one; 0 after an idle wait."""
+    """Start of the previous step to start of this one, on the host; 0 after an idle wait."""
     finished: int = 0
     """Requests that ended in this step."""
     simulated: bool = False

@@ -6,6 +6,7 @@ from typing import Any
 
 from probes.duration import duration_text
 from probes.events import KnobEvent, StepEvent
+from probes.gpu_time import busy_us, idle_share
 
 
 def counted(count: int, noun: str) -> str:
@@ -42,11 +43,34 @@ def took_text(step: StepEvent) -> str:
     return f"{sum(step.cpu_us.values()) / 1000:.1f}" if step.cpu_us else "·"
 
 
+def gpu_text(step: StepEvent) -> str:
+    """``gpu 5.0 ms, idle 5.8%``: by CUDA events, and how much of its time the GPU waited; empty without a GPU."""
+    if not step.gpu_us:
+        return ""
+    idle = idle_share(step)
+    return f"gpu {busy_us(step) / 1000:.1f} ms" + (f", idle {idle:.1%}" if idle is not None else "")
+
+
+def missed_graph(step: StepEvent) -> bool:
+    """The step looked for a captured graph and ran eager without it."""
+    return step.graph_hit is False
+
+
+def padding(step: StepEvent) -> tuple[int, int] | None:
+    """(rows that belong to no request, rows of the graph's bucket); None when the step ran in no bucket."""
+    if not step.shapes.padded_bucket:
+        return None
+    rows, *width = step.shapes.padded_bucket
+    requests = step.widths.get(str(width[0]), step.requests) if width else step.requests
+    return max(0, rows - requests), rows
+
+
 def reason_text(step: StepEvent) -> str:
     """The decision's code, led by what went wrong with the step, followed by its words."""
     wrong = "" if slots_agree(step) else f"SLOTS {all_slots_text(step)} "
     replanned = "REPLANNED " if step.replanned else ""
-    return f"{wrong}{replanned}{step.reason}" + (f": {step.reason_detail}" if step.reason_detail else "")
+    missed = f"GRAPH MISS {step.graph} " if missed_graph(step) else ""
+    return f"{wrong}{replanned}{missed}{step.reason}" + (f": {step.reason_detail}" if step.reason_detail else "")
 
 
 def changes_text(old: dict[str, Any], new: dict[str, Any]) -> str:

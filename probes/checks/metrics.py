@@ -78,6 +78,7 @@ def _with_steps(of: Callable[[Tally], Value]) -> Callable[[Tally], Value]:
 
 
 _NO_STEP = "no step ran"
+_NO_GRAPH = "no step looked for a captured graph (there are none on a CPU, and none for prompts alone)"
 
 
 def _times(name: str, what: str, values: Callable[[Tally], Sequence[float]], missing: str) -> list[Metric]:
@@ -180,6 +181,29 @@ METRICS: dict[str, Metric] = {
             lambda t: t.phases["aborted"],
         ),
         *_times("step", "a step's own stages", lambda t: t.step_ms, "no step said how long it took"),
+        *_times("gpu", "a step's stages by the GPU's clock (CUDA events)", lambda t: t.gpu_ms, "no step ran on a GPU"),
+        Metric(
+            "gpu_idle",
+            "",
+            "share of the GPU's time, 0 to 1, in which it waited for the next step: idle / (idle + stages), by CUDA "
+            "events; steps after an idle wait of the engine are left out",
+            lambda t: t.gpu.value,
+            "no step said how long a GPU waited for it",
+        ),
+        Metric(
+            "graph_misses",
+            "",
+            "steps whose graph was not captured: they ran eager",
+            lambda t: t.graph_misses if t.graph_hits + t.graph_misses else None,
+            _NO_GRAPH,
+        ),
+        Metric(
+            "graph_hit_rate",
+            "",
+            "share of the steps that looked for a captured graph, 0 to 1, that had one",
+            lambda t: _ratio(t.graph_hits, t.graph_hits + t.graph_misses),
+            _NO_GRAPH,
+        ),
         *_times("ttft", "arrival to first token", lambda t: t.ttft_ms, "no request got its first token"),
         *_times(
             "tpot",
@@ -194,6 +218,12 @@ METRICS: dict[str, Metric] = {
             "most committed tokens whose draft K and V were not written yet",
             _with_steps(lambda t: t.draft_lag_max),
             _NO_STEP,
+        ),
+        Metric(
+            "simulated",
+            "",
+            "1 when acceptance or weights of the engine are not real, by its own word or a step's; else 0",
+            lambda t: int(bool(t.simulation)),
         ),
         Metric("simulated_steps", "", "steps whose acceptance or weights were simulated", lambda t: t.simulated),
     )

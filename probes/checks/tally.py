@@ -9,7 +9,9 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 
-from probes.events import AlertEvent, DropEvent, HeartbeatEvent, KnobEvent, RequestEvent, StepEvent
+from probes.events import AlertEvent, DropEvent, HeartbeatEvent, HelloEvent, KnobEvent, RequestEvent, StepEvent
+from probes.gpu_time import GpuShare, busy_us
+from probes.simulation import UNSAID, simulation_of
 from probes.subscriber import Gap, Malformed, Received, Restart
 from probes.switches import SwitchCounter
 
@@ -25,8 +27,12 @@ class Tally:
         self.emitted = self.discarded = 0
         self.verified = self.correct = self.proposed = 0
         self.slot_mismatches = self.replans = self.simulated = 0
+        self.simulation = ""
+        """What is not real in the engine, in words; empty when all of it is."""
+        self.graph_hits = self.graph_misses = 0
+        self.gpu = GpuShare()
         self.queue_max = self.requests_max = self.draft_lag_max = self.kv_used_max = 0
-        self.step_ms = array("d")
+        self.step_ms, self.gpu_ms = array("d"), array("d")
         self.phases: Counter[str] = Counter()
         """Phase of requests -> how many events said it."""
         self.ttft_ms, self.tpot_ms, self.e2e_ms = array("d"), array("d"), array("d")
@@ -68,6 +74,10 @@ class Tally:
                 self._span = (min(first, item.t), max(last, item.t))
                 self._event(item)
 
+    def meet(self, hello: HelloEvent) -> None:
+        """Learn who the engine is; no part of the window."""
+        self.simulation = simulation_of(hello) or self.simulation
+
     def settle(self, stage: str, step: int) -> None:
         """The engine's own word on where it is: ``stage``, after step ``step``."""
         self._idle_at = step if stage == "idle" else None
@@ -87,6 +97,8 @@ class Tally:
                 self.dropped += event.count
             case HeartbeatEvent():
                 self.settle(event.stage, event.step)
+            case HelloEvent():
+                self.meet(event)
 
     def _step(self, step: StepEvent) -> None:
         self._last_step, self._idle_at, self._aborted_since = step, None, False
@@ -98,7 +110,10 @@ class Tally:
         self.proposed += step.proposed
         self.slot_mismatches += not step.slots_expected == step.slots_reserved == step.slots_written
         self.replans += step.replanned
-        self.simulated += step.simulated
+        self._simulated(step)
+        self.graph_hits += step.graph_hit is True
+        self.graph_misses += step.graph_hit is False
+        self.gpu.add(step)
         self.queue_max = max(self.queue_max, step.queue)
         self.requests_max = max(self.requests_max, step.requests)
         self.draft_lag_max = max(self.draft_lag_max, step.draft_lag)
@@ -106,6 +121,13 @@ class Tally:
         self._switches.see(step)
         if step.cpu_us:
             self.step_ms.append(sum(step.cpu_us.values()) / 1000)
+        if step.gpu_us:
+            self.gpu_ms.append(busy_us(step) / 1000)
+
+    def _simulated(self, step: StepEvent) -> None:
+        if step.simulated:
+            self.simulated += 1
+            self.simulation = self.simulation or UNSAID
 
     def _request(self, event: RequestEvent) -> None:
         self.phases[event.phase] += 1

@@ -31,6 +31,7 @@ def watch(record: EngineRecord, seconds: float, *, who: str = "check", progress:
     """
     tally = Tally()
     with Subscriber(record, TOPICS, who=who) as subscriber, ControlClient(record, who=who) as control:
+        tally.meet(subscriber.hello)
         began = time.monotonic()
         while (elapsed := time.monotonic() - began) < seconds:
             tally.add_all(subscriber.poll(min(POLL_S, seconds - elapsed)))

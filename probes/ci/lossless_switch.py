@@ -18,12 +18,13 @@ from typing import Any
 from probes.ci import program
 from probes.ci.comparison import Tally, compare
 from probes.ci.engine_under_probe import EngineUnderProbe
-from probes.ci.findings import Findings, ProbeExit
+from probes.ci.findings import Findings, ProbeExit, Unsuited
 from probes.ci.job_pool import JobPool
 from probes.ci.near_ties import limit_for, rule_text
 from probes.ci.openai_client import Answer
 from probes.ci.texts import TEXTS
 from probes.events import StepEvent
+from probes.simulation import simulated_text, simulation_of
 
 ROUNDS = 60
 """Batches at most, until speculation was switched often enough while they ran."""
@@ -53,6 +54,13 @@ class LosslessSwitch:
         """Reference, on, switching; then what the engine's accounts say."""
         engine = self._engine
         dtype = str(engine.hello.model.get("dtype", "unknown"))
+        if engine.hello.config.get("simulate_accept") is not None:
+            raise Unsuited(
+                f"{engine.name} simulates acceptance, so its text depends on the switches; start it without "
+                f"--simulate-accept"
+            )
+        if what := simulated_text(simulation_of(engine.hello)):
+            self._findings.say(what)
         self._findings.say(f"rule: {rule_text(dtype)}")
         if dtype not in ("float32", "float64"):
             self._findings.say(

@@ -19,6 +19,7 @@ from probes.ci.findings import Findings, ProbeExit, Unsuited
 from probes.ci.texts import TEXTS
 from probes.ci.threshold_rule import ThresholdRule
 from probes.events import RequestEvent, StepEvent
+from probes.simulation import simulated_text, simulation_of
 
 ROUNDS = 3
 """Ramps at most, until the load was seen on both sides of the threshold in both directions."""
@@ -40,6 +41,8 @@ def probe(options: argparse.Namespace) -> ProbeExit:
         rule = ThresholdRule(knobs, applied.knob_epoch)
         widths: set[int] = set()
         levels = levels_through(threshold, most)
+        if what := simulated_text(simulation_of(engine.hello)):
+            findings.say(what)
         findings.say(
             f"threshold crossing on {engine.name}: threshold {threshold}, resumes at {knobs.resume_at}, "
             f"{knobs.draft_tokens} draft tokens; clients {' → '.join(map(str, levels))}, "

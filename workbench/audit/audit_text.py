@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from probes.simulation import simulated_text
 from workbench.audit.session import Audited
 from workbench.console import folded, table_lines
 
@@ -46,7 +47,8 @@ def report(audited: Audited, engine: str) -> dict[str, Any]:
         "differences": [difference.as_json() for difference in findings.differences],
         "left": findings.left,
         "notes": findings.notes,
-        "simulated": any(step.simulated for step in audited.evidence.steps()),
+        "simulated": bool(audited.evidence.screen.simulation),
+        "simulation": audited.evidence.screen.simulation or None,
     }
 
 
@@ -72,8 +74,8 @@ def audit_lines(audited: Audited, columns: int | None = None) -> list[str]:
         if not found[key]
     ]
     told += [f"not covered: {words}" for words in missing]
-    if any(step.simulated for step in audited.evidence.steps()):
-        told.append("SIMULATED: acceptance or weights are not real")
+    if what := audited.evidence.screen.simulation:
+        told.append(simulated_text(what))
     if findings.left:
         delivered, emitted = sum(left.delivered for left in findings.left), sum(left.emitted for left in findings.left)
         told.append(

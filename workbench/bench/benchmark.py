@@ -141,7 +141,7 @@ class Benchmark:
 
     def _print(self, outcome: Outcome) -> None:
         stream = sys.stderr if self._json_path == "-" else sys.stdout
-        for line in outcome_lines(outcome, self._options, self._hello, columns_of(stream)):
+        for line in outcome_lines(outcome, self._options, columns_of(stream)):
             if stream is sys.stderr:
                 click.echo(line, err=True)
             else:

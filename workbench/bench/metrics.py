@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from probes.checks import quantile
+from probes.gpu_time import GpuShare
 from workbench.bench.answer import Answer
 
 PERCENTILES = (50, 90, 99)
@@ -62,6 +63,10 @@ class Run:
     correct_drafts: int = 0
     emitted: int = 0
     """Tokens by the engine's own count."""
+    gpu: GpuShare = field(default_factory=GpuShare)
+    """Of the run's steps; nothing in it where the engine has no GPU."""
+    graph_hits: int = 0
+    graph_misses: int = 0
     notes: list[str] = field(default_factory=list)
     client_cpu_s: float = 0.0
     """Processor time that this program spent meanwhile."""
@@ -90,6 +95,17 @@ def accept_length(runs: Sequence[Run]) -> float | None:
     return 1 + sum(run.correct_drafts for run in runs) / verified if verified else None
 
 
+def gpu_idle(runs: Sequence[Run]) -> float | None:
+    """Share of the GPU's time in which it waited for the next step, 0 to 1; None where nobody measured it."""
+    return GpuShare(sum(run.gpu.idle for run in runs), sum(run.gpu.busy for run in runs)).value
+
+
+def graph_misses(runs: Sequence[Run]) -> int | None:
+    """Steps whose graph was not captured; None where no step looked for one."""
+    missed = sum(run.graph_misses for run in runs)
+    return missed if missed or any(run.graph_hits for run in runs) else None
+
+
 def figures(runs: Sequence[Run]) -> dict[str, float | int | dict[str, int] | None]:
     """Of several runs of one setting as if they were one: latencies pooled, tokens over the sum of durations."""
     answers = [answer for run in runs for answer in run.completed]
@@ -114,6 +130,8 @@ def figures(runs: Sequence[Run]) -> dict[str, float | int | dict[str, int] | Non
         "max_output_tokens_per_s": max((peak_rate(run.completed, run.duration) for run in runs), default=0.0),
         "max_concurrent_requests": max((run.most_in_flight for run in runs), default=0),
         "accept_length": accept_length(runs),
+        "gpu_idle": gpu_idle(runs),
+        "graph_misses": graph_misses(runs),
     }
     latencies = {
         "ttft": [answer.ttft for answer in answers if answer.ttft is not None],

@@ -47,7 +47,8 @@ def report(
         "date": date,
         "specwb_version": importlib.metadata.version("specwb"),
         "stopped_by": outcome.stopped_by or None,
-        "simulated": is_simulated(outcome, hello),
+        "simulated": bool(outcome.simulation),
+        "simulation": outcome.simulation or None,
         "endpoint": {
             "base_url": endpoint.url,
             "model_id": endpoint.model or (record.model if record else None),
@@ -66,7 +67,13 @@ def report(
             "rounds": options.rounds,
         },
         "results": [
-            result(level, mode, outcome.of(level, mode), is_bus=hello is not None)
+            result(
+                level,
+                mode,
+                outcome.of(level, mode),
+                is_bus=hello is not None,
+                is_simulated=bool(outcome.simulation),
+            )
             for level in options.levels
             for mode in modes
             if outcome.of(level, mode)
@@ -93,7 +100,9 @@ def environment(hello: HelloEvent) -> dict[str, Any]:
     }
 
 
-def result(level: Level, mode: str | None, runs: Sequence[Run], *, is_bus: bool) -> dict[str, Any]:
+def result(
+    level: Level, mode: str | None, runs: Sequence[Run], *, is_bus: bool, is_simulated: bool = False
+) -> dict[str, Any]:
     """One setting: all its rounds as one, and what each came to."""
     duration = sum(run.duration for run in runs)
     cpu = sum(run.client_cpu_s for run in runs)
@@ -103,6 +112,7 @@ def result(level: Level, mode: str | None, runs: Sequence[Run], *, is_bus: bool)
         "mode": mode,
         "rounds": len(runs),
         "interrupted": any(run.is_partial for run in runs),
+        "simulated": is_simulated,
         **figures(runs),
         "engine_steps": sum(run.steps or 0 for run in runs) if is_bus else None,
         "engine_emitted_tokens": sum(run.emitted for run in runs) if is_bus else None,
@@ -111,8 +121,3 @@ def result(level: Level, mode: str | None, runs: Sequence[Run], *, is_bus: bool)
         "accept_length_by_round": [run.accept_length for run in runs],
         "notes": list(dict.fromkeys(note for run in runs for note in run.notes)),
     }
-
-
-def is_simulated(outcome: Outcome, hello: HelloEvent | None) -> bool:
-    """Whether the engine says of itself, or of any step, that acceptance or weights are not real."""
-    return outcome.simulated or (hello is not None and hello.simulated)

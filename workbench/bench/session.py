@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probes.errors import ProbeError
+from probes.simulation import UNSAID, WORD, simulation_of
 from workbench.bench.endpoint import Endpoint
 from workbench.bench.load import Budget, Load
 from workbench.bench.metrics import Run
@@ -47,7 +48,8 @@ class Outcome:
     stopped_by: str = ""
     """Why it ended before its end; empty when it did not."""
     exit_code: ExitCode = ExitCode.OK
-    simulated: bool = False
+    simulation: str = ""
+    """What is not real in the engine, in words; empty when all of it is, or where nobody says."""
 
     def of(self, level: Level, mode: str | None) -> list[Run]:
         """Runs of one setting, by round; a partial one only where there is no whole one."""
@@ -91,7 +93,7 @@ class Session:
         self._line = line
         self._keep = keep
         self._running: asyncio.Task[None] | None = None
-        self.outcome = Outcome()
+        self.outcome = Outcome(simulation=simulation_of(watch.hello) if watch is not None else "")
 
     def interrupt(self, why: str, code: ExitCode) -> None:
         """End the run that goes on, and all that would follow."""
@@ -197,7 +199,9 @@ class Session:
         sums = self._watch.sums()
         run.steps, run.verified, run.correct_drafts = sums.steps, sums.verified, sums.correct_drafts
         run.emitted, run.notes = sums.emitted, sums.notes
-        self.outcome.simulated |= sums.simulated
+        run.gpu, run.graph_hits, run.graph_misses = sums.gpu, sums.graph_hits, sums.graph_misses
+        if sums.simulated:
+            self.outcome.simulation = self.outcome.simulation or UNSAID
         ours = sum(answer.output_tokens for answer in run.answers)
         if not run.is_partial and not sums.notes and len(run.completed) == len(run.answers) and ours != run.emitted:
             run.notes.append(
@@ -229,6 +233,8 @@ class Session:
         ]
         if failed:
             parts.append(f", {failed} failed")
+        if self.outcome.simulation:
+            parts.append(f", {WORD}")
         if run.is_partial:
             parts.append(" (interrupted)")
         return "".join(parts) + "".join(f"\nnote: {note}" for note in run.notes)

@@ -10,6 +10,7 @@ from types import TracebackType
 from probes.control import ControlClient
 from probes.discovery import EngineRecord
 from probes.events import DropEvent, KnobEvent, StepEvent
+from probes.gpu_time import GpuShare, share_of
 from probes.subscriber import Gap, Received, Restart
 from workbench.bus_follower import BusFollower
 from workbench.step_words import changes_text
@@ -28,6 +29,9 @@ class StepSums:
     correct_drafts: int = 0
     emitted: int = 0
     simulated: bool = False
+    gpu: GpuShare = field(default_factory=GpuShare)
+    graph_hits: int = 0
+    graph_misses: int = 0
     notes: list[str] = field(default_factory=list)
     """What makes the sums less than sure, in words."""
 
@@ -87,6 +91,9 @@ class StepWatch:
             correct_drafts=sum(step.correct_drafts for step in steps),
             emitted=sum(step.emitted for step in steps),
             simulated=any(step.simulated for step in steps),
+            gpu=share_of(steps),
+            graph_hits=sum(step.graph_hit is True for step in steps),
+            graph_misses=sum(step.graph_hit is False for step in steps),
             notes=notes,
         )
 

@@ -26,11 +26,13 @@ from probes.checks import (
     read_all,
     watch,
 )
+from probes.events import HelloEvent
+from probes.simulation import WORD, simulated_text
 from probes.subscriber import Gap
 from workbench.cli.candidates import engines_or_recordings
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
-from workbench.console import CommandError, fail, print_json, print_table, say
+from workbench.console import CommandError, fail, print_json, print_line, print_table, say
 from workbench.exit_codes import ExitCode
 from workbench.live_line import LiveLine
 from workbench.whole_file import is_writable, write_whole
@@ -57,8 +59,8 @@ class Evidence:
         missing = self.tally.lost + self.tally.dropped + self.tally.malformed
         if missing:
             self.notes.append(f"{missing} events were lost, dropped or unreadable: the sums are too low by them")
-        if self.tally.simulated:
-            self.notes.append("SIMULATED: acceptance or weights are not real")
+        if self.tally.simulation:
+            self.notes.append(simulated_text(self.tally.simulation))
 
 
 def live_evidence(name: str | None, seconds: float) -> Evidence:
@@ -75,7 +77,8 @@ def live_evidence(name: str | None, seconds: float) -> Evidence:
     def show(elapsed: float, tally: Tally) -> None:
         accept = f", accept length {1 + tally.correct / tally.verified:.2f}" if tally.verified else ""
         of = number_text(seconds)
-        line.show(f"watching {record.name}: {elapsed:.0f} of {of} s, {tally.steps} steps{accept}")
+        simulated = f", {WORD}" if tally.simulation else ""
+        line.show(f"watching {record.name}: {elapsed:.0f} of {of} s, {tally.steps} steps{accept}{simulated}")
 
     began = time.time()
     try:
@@ -102,6 +105,9 @@ def recorded_evidence(path: Path, first: float | None, last: float | None) -> Ev
     try:
         with Recording.open(path) as recording:
             info = recording.info
+            for _, item in recording.items(topics=("hello",)):  # it may stand before the part that is asked for
+                if isinstance(item, HelloEvent):
+                    tally.meet(item)
             start = info.start if last is None else max(info.start, info.end - last)
             end = info.end if first is None else min(info.end, info.start + first)
             # No bound at the end of the file: what stands exactly there belongs to it.
@@ -150,6 +156,7 @@ def as_json(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "source": "engine" if evidence.is_live else "recording",
         "began": evidence.began,
         "seconds": evidence.tally.span,
+        "simulated": bool(evidence.tally.simulation),
         "ok": all(verdict.is_met for verdict in verdicts),
         "expectations": [
             {
@@ -275,15 +282,17 @@ def command(
 
 def report(evidence: Evidence, verdicts: Sequence[Verdict], in_json: bool) -> None:
     """Data on stdout, the summary on stderr."""
+    tally = evidence.tally
+    simulated = simulated_text(tally.simulation)
     if in_json:
         print_json(as_json(evidence, verdicts))
-    elif verdicts:
-        print_verdicts(verdicts)
     else:
-        print_readings(evidence.tally)
+        if simulated:  # with the figures, wherever they go
+            print_line(simulated)
+        print_verdicts(verdicts) if verdicts else print_readings(tally)
     for note in evidence.notes:
-        say(note)
-    tally = evidence.tally
+        if in_json or note != simulated:
+            say(note)
     met = sum(verdict.is_met for verdict in verdicts)
     said = f"{met} of {len(verdicts)} expectations hold" if verdicts else "nothing was expected"
     say(f"{said}: {evidence.target}, {tally.span:.1f} s, {tally.steps} steps")

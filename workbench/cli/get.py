@@ -9,10 +9,11 @@ from probes.control import ControlClient, State
 from probes.discovery import list_records
 from probes.duration import duration_text
 from probes.knobs import KNOBS
+from probes.simulation import WORD, simulation_of
 from workbench.cli.candidates import name_or_knob
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.seconds import Seconds
-from workbench.console import fail, print_json, print_line, print_table
+from workbench.console import fail, print_json, print_line, print_table, say
 from workbench.exit_codes import ExitCode
 
 
@@ -49,7 +50,9 @@ def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:
     name, knob = split_arguments(words)
     record = engine_named(name)
     with probe_errors(), ControlClient(record, timeout=timeout) as client:
-        state = client.state()
+        state, simulation = client.state(), simulation_of(client.hello())
+    if simulation and (knob is not None or as_json):  # stdout is data
+        say(f"{record.name} is {WORD}: {simulation}")
     if knob is not None:
         knob = knob.replace("-", "_")
         if knob not in state.knobs:
@@ -62,6 +65,7 @@ def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:
                 "engine": record.name,
                 "boot_id": state.boot_id,
                 "step": state.step,
+                "simulated": bool(simulation),
                 "knob_epoch": state.knob_epoch,
                 "knobs": state.knobs,
                 "reverts": [
@@ -71,6 +75,8 @@ def command(words: tuple[str, ...], as_json: bool, timeout: float) -> None:
             }
         )
     else:
+        if simulation:
+            print_line(f"{WORD}: {simulation}")
         back = back_texts(state)
         print_table(
             ("KNOB", "VALUE", "MEANING"),

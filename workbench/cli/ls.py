@@ -9,6 +9,7 @@ import click
 
 from probes.control import ControlClient, ControlError
 from probes.discovery import EngineRecord, list_records
+from probes.simulation import WORD, shape_in, simulation_of
 from workbench.cli.connect import probe_errors
 from workbench.console import print_json, print_table, say
 
@@ -23,6 +24,7 @@ def describe(record: EngineRecord, now: float) -> dict[str, Any]:
         "name": record.name,
         "state": record.state,
         "model": record.model,
+        "simulated": True if shape_in(record.model) else None,
         "knobs": None,
         "stage": None,
         "stage_s": None,
@@ -38,10 +40,11 @@ def describe(record: EngineRecord, now: float) -> dict[str, Any]:
         return found
     with ControlClient(record, timeout=ASK_S) as client:
         try:
-            state = client.state()
+            state, hello = client.state(), client.hello()
         except ControlError as error:
             say(f"{record.name}: {error}")
             return found | {"state": "silent"}
+    found["simulated"] = bool(simulation_of(hello))
     return found | {"knobs": state.knobs, "stage": state.stage, "stage_s": state.stage_s, "step": state.step}
 
 
@@ -61,7 +64,7 @@ def row(found: dict[str, Any]) -> list[str]:
     return [
         found["name"],
         found["state"],
-        found["model"],
+        found["model"] + (f" {WORD}" if found["simulated"] else ""),
         str(knobs.get("spec", "-")),
         str(knobs.get("threshold", "-")),
         found["stage"] or "-",

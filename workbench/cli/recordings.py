@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from probes.simulation import WORD
 from workbench.cell_text import clean
 from workbench.cli.candidates import recordings
 from workbench.cli.shipped import recording_path
@@ -19,6 +22,7 @@ from workbench.recording.file_size import size_text
 from workbench.time_text import clock_text
 
 if TYPE_CHECKING:
+    from probes.events import HelloEvent
     from workbench.recording.reader import Recording
 
 MOST_FINDINGS = 100
@@ -45,7 +49,9 @@ def description(recording: Recording) -> dict[str, Any]:
     from probes.events import HelloEvent
 
     info = recording.info
-    _, hello = next(recording.items(topics=("hello",)), (0.0, None))
+    hellos = [item for _, item in recording.items(topics=("hello",)) if isinstance(item, HelloEvent)]
+    hello = hellos[0] if hellos else None
+    simulation = simulation_in(recording, hellos)
     marks = recording.marks()
     return {
         "file": str(info.path),
@@ -61,7 +67,9 @@ def description(recording: Recording) -> dict[str, Any]:
         "seconds": round(info.seconds, 6),
         "boots": info.boots,
         "counts": info.counts,
-        "knobs": hello.knobs if isinstance(hello, HelloEvent) else None,
+        "simulated": bool(simulation),
+        "simulation": simulation or None,
+        "knobs": hello.knobs if hello is not None else None,
         "switches": sum(mark.kind == "switch" for mark in marks),
         "knob_changes": info.counts.get("knob", 0),
         "alerts": info.counts.get("alert", 0),
@@ -75,6 +83,16 @@ def description(recording: Recording) -> dict[str, Any]:
     }
 
 
+def simulation_in(recording: Recording, hellos: Sequence[HelloEvent]) -> str:
+    """What is not real of the recorded engines, in words: by their own word, else by the first or the last step."""
+    from probes.events import StepEvent
+    from probes.simulation import UNSAID, simulation_of
+
+    said = next((what for hello in hellos if (what := simulation_of(hello))), "")
+    steps = [*islice(recording.items(topics=("step",)), 1), *recording.before(math.inf, "step", 1)]
+    return said or (UNSAID if any(isinstance(step, StepEvent) and step.simulated for _, step in steps) else "")
+
+
 def description_rows(found: dict[str, Any]) -> list[list[str]]:
     """The same for a person."""
     knobs = found["knobs"] or {}
@@ -86,6 +104,7 @@ def description_rows(found: dict[str, Any]) -> list[list[str]]:
         ["file", f"{found['file']}  ({size_text(found['bytes'])})"],
         ["state", state],
         ["engine", f"{found['engine']}, model {found['model']}, host {found['host']}"],
+        [WORD, found["simulation"] or ""],
         ["made by", f"specwb {found['specwb']}, event schema {found['schema_version']}"],
         ["time", f"{date_text(found['start'])} to {date_text(found['end'])}, {found['seconds']:.1f} s"],
         ["boots", ", ".join(found["boots"])],

@@ -19,13 +19,14 @@ from probes.events import (
     RowsEvent,
     StepEvent,
 )
+from probes.simulation import WORD, simulated_text, simulation_of
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
 from workbench.cell_text import clean
 from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.console import fail, print_json, print_line, say
 from workbench.exit_codes import ExitCode
-from workbench.step_words import knob_text, reason_text, slots_text, took_text, widths_text
+from workbench.step_words import gpu_text, knob_text, reason_text, slots_text, took_text, widths_text
 from workbench.time_text import clock_text
 
 DEFAULT_TOPICS = ("step", "knob", "alert", "drop")
@@ -39,13 +40,12 @@ def step_text(step: StepEvent) -> str:
         parts.append(f"prompt {step.prefill_requests}:{step.prefill_tokens}")
     parts += [f"width {widths_text(step)}", f"slots {slots_text(step)}", f"emit {step.emitted}"]
     parts.append(f"acc {step.accept_length:.2f}" if step.accept_length is not None else "acc n/a")
-    parts += [f"{took_text(step)} ms", f"queue {step.queue}"]
-    simulated = " SIMULATED" if step.simulated else ""
-    return "  ".join(parts) + f"  {reason_text(step)}{simulated}"
+    parts += [f"{took_text(step)} ms", gpu_text(step), f"queue {step.queue}", reason_text(step)]
+    return "  ".join(part for part in parts if part)
 
 
-def event_text(event: Any) -> str:
-    """Any event in one line."""
+def event_text(event: Any, is_simulated: bool = False) -> str:
+    """Any event in one line; ``is_simulated``: the engine is, whatever the event itself says."""
     match event:
         case StepEvent():
             text = step_text(event)
@@ -67,12 +67,16 @@ def event_text(event: Any) -> str:
         case HeartbeatEvent():
             text = f"heartbeat {event.stage} for {event.stage_s:.1f} s  step {event.step}"
         case HelloEvent():
-            text = f"hello {event.name}  boot {event.boot_id}  epoch {event.knob_epoch}"
+            is_simulated = False  # it says so itself, and what
+            what = simulated_text(simulation_of(event))
+            text = f"hello {event.name}  boot {event.boot_id}  epoch {event.knob_epoch}" + (f"  {what}" if what else "")
         case RowsEvent():
             rows = ", ".join(f"{row.request_id}:{row.width}w+{row.emitted}" for row in event.rows)
             text = f"rows step {event.step}  {rows}"
         case _:
             text = str(event)
+    if is_simulated or (isinstance(event, StepEvent) and event.simulated):
+        text += f" {WORD}"
     return clean(f"{clock_text(event.t, ms=True)}  {text}")  # a reason, say, is whatever its author typed
 
 
@@ -111,6 +115,14 @@ class Tail:
     def __init__(self, as_json: bool, steps: int | None) -> None:
         self._as_json = as_json
         self._left = steps
+        self._is_simulated = False
+
+    def meet(self, hello: HelloEvent) -> None:
+        """Learn who the engine is: the lines of one whose figures are not real say so, each of them."""
+        what = simulation_of(hello)
+        if what and not self._is_simulated:
+            say(f"{hello.name} is {simulated_text(what)}")
+        self._is_simulated = bool(what)
 
     @property
     def is_done(self) -> bool:
@@ -129,7 +141,7 @@ class Tail:
         if self._as_json:
             print_json(item)
         else:
-            print_line(event_text(item))
+            print_line(event_text(item, self._is_simulated))
         if isinstance(item, StepEvent) and self._left is not None:
             self._left -= 1
 
@@ -142,9 +154,11 @@ def follow(record: EngineRecord, topics: tuple[str, ...], tail: Tail, timeout: f
     """
     with Subscriber(record, topics, who=f"tail {record.name}") as subscriber:
         say(f"following {record.name} (boot {subscriber.boot_id}): {', '.join(topics)}; Ctrl-C ends it")
+        tail.meet(subscriber.hello)
         last = time.monotonic()
         while not tail.is_done:
             received = subscriber.poll(POLL_S)
+            tail.meet(subscriber.hello)  # another one after a restart
             for item in received:
                 tail.show(item)
             now = time.monotonic()

@@ -9,6 +9,7 @@ import click
 
 from probes.control import ControlClient
 from probes.events import HelloEvent
+from probes.simulation import WORD, simulation_of
 from workbench.cli.candidates import engines
 from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.seconds import Seconds
@@ -53,6 +54,7 @@ def command(name: str | None, as_json: bool, timeout: float) -> None:
     record = engine_named(name)
     with probe_errors(), ControlClient(record, timeout=timeout) as client:
         hello = client.hello()
+    simulation = simulation_of(hello)
     if as_json:
         print_json(
             {
@@ -63,7 +65,8 @@ def command(name: str | None, as_json: bool, timeout: float) -> None:
                 "model": hello.model,
                 "draft": hello.draft,
                 "speculation": speculation_state(hello),
-                "simulated": hello.simulated,
+                "simulated": bool(simulation),
+                "simulation": simulation or None,
                 "knobs": hello.knobs,
                 "which": hello.which,
             }
@@ -75,8 +78,8 @@ def command(name: str | None, as_json: bool, timeout: float) -> None:
         f"draft        {facts(hello.draft)}",
         f"speculation  {speculation_state(hello)}",
     ]
-    if hello.simulated:
-        facts_of_engine.append("SIMULATED    acceptance or weights are not real")
+    if simulation:
+        facts_of_engine.append(f"{WORD:<11}  {simulation}")
     for fact in facts_of_engine:
         for line in folded(fact, columns_of(sys.stdout), indent=13):
             print_line(line)

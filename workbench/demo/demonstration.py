@@ -17,6 +17,7 @@ from probes.control import Applied, ControlClient
 from probes.discovery import EngineRecord
 from probes.errors import ProbeError
 from probes.events import AlertEvent, DropEvent, KnobEvent, StepEvent
+from probes.simulation import WORD, simulation_of
 from probes.subscriber import Gap, Malformed, Received, Restart, Subscriber
 from workbench.console import fail
 from workbench.demo.narrator import Narrator
@@ -84,7 +85,13 @@ class Demonstration:
         self._began = time.monotonic()
         levels = levels_through(int(hello.knobs["threshold"]), int(hello.config.get("max_running", 64)))
         self.outcome = Outcome(
-            engine=record.name, model=hello.model, draft=hello.draft, knobs=hello.knobs, levels=levels, tokens=tokens
+            engine=record.name,
+            model=hello.model,
+            draft=hello.draft,
+            knobs=hello.knobs,
+            levels=levels,
+            tokens=tokens,
+            simulation=simulation_of(hello),
         )
 
     def run(self) -> Outcome:
@@ -161,6 +168,7 @@ class Demonstration:
         self._narrator.note(
             f"spec={name}: {len(ramp.outputs)} requests × {tokens} tokens, outputs {same}, near-ties excused: "
             f"{compared.excused}, switches: {load.switches}, slots lost: {mode.slots_lost}"
+            + (f", {WORD}" if self.outcome.what_is_simulated or load.simulated else "")
         )
         return mode
 

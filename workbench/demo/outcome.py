@@ -7,6 +7,7 @@ from typing import Any
 
 from probes.ci.comparison import Tally
 from probes.ci.near_ties import limit_for
+from probes.simulation import UNSAID
 from workbench.demo.step_sums import StepSums
 from workbench.demo.verdict import Verdict, judge
 from workbench.exit_codes import ExitCode
@@ -61,6 +62,13 @@ class Outcome:
     """Knobs that somebody else turned meanwhile: what was measured is then not what the table says."""
     missing: list[str] = field(default_factory=list)
     """Settings that an early end left out."""
+    simulation: str = ""
+    """What is not real in the engine, by its own word; empty when it says nothing of the kind."""
+
+    @property
+    def what_is_simulated(self) -> str:
+        """By the engine's own word, or by its steps'; empty when nothing is."""
+        return self.simulation or (UNSAID if any(mode.load.simulated for mode in self.modes) else "")
 
     @property
     def dtype(self) -> str:
@@ -102,7 +110,8 @@ class Outcome:
             "model": self.model,
             "draft": self.draft,
             "knobs": self.knobs,
-            "simulated": any(mode.load.simulated for mode in self.modes),
+            "simulated": bool(self.what_is_simulated),
+            "simulation": self.what_is_simulated or None,
             "levels": self.levels,
             "tokens_per_request": self.tokens,
             "near_tie_limit": limit_for(self.dtype),

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from probes.ci.near_ties import rule_text
+from probes.simulation import WORD, simulated_text
 from workbench.demo.outcome import Outcome
 
 NOISY = 2.5
@@ -27,7 +28,8 @@ def outcome_lines(outcome: Outcome, width: int | None = None) -> list[str]:
     early = (
         [f"ended early: nothing was found out about spec={', spec='.join(outcome.missing)}"] if outcome.missing else []
     )
-    return ["", *table, "", *early, *_reading(outcome)] if outcome.modes else ["", *early]
+    simulated = [simulated_text(outcome.what_is_simulated)] if outcome.what_is_simulated else []
+    return ["", *simulated, *table, "", *early, *_reading(outcome)] if outcome.modes else ["", *simulated, *early]
 
 
 def _table(outcome: Outcome) -> Table:
@@ -79,8 +81,6 @@ def _reading(outcome: Outcome) -> list[str]:
         lines.append(f"events lost on the bus: {outcome.events_lost}; the sums above are too low by them")
     lines += [f"the engine reported an error: {error}" for error in outcome.errors]
     lines += [f"DISTURBED: {what}; the figures are not those of the settings" for what in outcome.disturbances]
-    if any(mode.load.simulated for mode in outcome.modes):
-        lines.append("SIMULATED: acceptance or weights are not real")
     if outcome.spread > NOISY:
         lines.append(
             f"DISTURBED: steps that should take alike differ by {outcome.spread:.1f}x, so other programs were busy on "
@@ -89,5 +89,5 @@ def _reading(outcome: Outcome) -> list[str]:
     else:
         lines.append(f"one run on {os.cpu_count()} CPUs; steps that should take alike differ by {outcome.spread:.1f}x")
     if not outcome.missing:
-        lines.append(f"verdict: {outcome.verdict.text}")
+        lines.append(f"verdict{f' ({WORD})' if outcome.what_is_simulated else ''}: {outcome.verdict.text}")
     return lines

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from probes.events import StepEvent
+from probes.simulation import WORD
 from workbench.cell_text import fit, width_of
 from workbench.step_words import reason_text, widths_text
 
@@ -55,7 +56,8 @@ class ProgressLine:
         mode = ("→ " if switched else "  ") + step.mode.upper()
         # The eye looks for what changes: a reason that goes on holding is not said again.
         why, self._why = self._why, reason_text(step)
+        said = f"{WORD} " if step.simulated else ""
         return (
             f"{now - self._began:5.1f}s  {clients:>7}  {mode:<8}  {step.requests:>4}  {widths_text(step):<8}  "
-            f"{accept:>6}  {pace:>6}  {step.queue:>5}  {'' if why == self._why else self._why}"
+            f"{accept:>6}  {pace:>6}  {step.queue:>5}  {said}{'' if why == self._why else self._why}"
         ).rstrip()

@@ -13,6 +13,7 @@ from probes.control import ControlClient
 from probes.discovery import EngineRecord
 from probes.errors import ProbeError
 from probes.events import HelloEvent
+from probes.simulation import simulated_text, simulation_of
 from probes.subscriber import Subscriber
 from workbench.console import CommandError, fail
 from workbench.console import say as narrate
@@ -99,9 +100,10 @@ def last_words(engine: ServedEngine) -> Iterator[None]:
 
 
 def describe(hello: HelloEvent) -> str:
-    """What is compared, in two lines."""
+    """What is compared, in two lines; before them, what of it is not real."""
     model, draft, knobs = hello.model, hello.draft or {}, hello.knobs
-    return (
+    what = simulated_text(simulation_of(hello))
+    return (f"{what}\n" if what else "") + (
         f"model {model.get('name')}, {model.get('dtype')} on {model.get('device')}, {model.get('threads')} threads; "
         f"draft {draft.get('name', 'none')} ({draft.get('algorithm', '-')})\n"
         f"tree topk {knobs['topk']}, steps {knobs['steps']}, {knobs['draft_tokens']} draft tokens; "

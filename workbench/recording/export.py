@@ -16,7 +16,8 @@ from workbench.recording.channels import encode
 from workbench.recording.reader import Recording
 from workbench.recording.side_records import side_record
 
-STAGES = ("schedule", "decide", "plan", "reserve", "draft", "run", "accept", "sync", "publish")
+STAGES = ("schedule", "decide", "plan", "reserve", "draft", "run", "accept", "sync", "wait", "commit", "publish")
+GPU_STAGES = ("idle", "draft", "run", "accept", "sync", "prefill")
 POOLS = ("target", "draft")
 
 _SCALAR = inspect.StrType | inspect.IntType | inspect.FloatType | inspect.BoolType | inspect.LiteralType
@@ -70,7 +71,7 @@ def _columns(topic: str) -> dict[str, Callable[[Event], Any]]:
         columns["correct_by_position"] = lambda step: " ".join(map(str, _step(step).correct_by_position))
         columns |= {f"kv_{pool}_{use}": _kv(pool, use) for pool in POOLS for use in ("used", "total")}
         columns |= {f"cpu_{stage}_us": _stage("cpu_us", stage) for stage in STAGES}
-        columns |= {f"gpu_{stage}_us": _stage("gpu_us", stage) for stage in STAGES}
+        columns |= {f"gpu_{stage}_us": _stage("gpu_us", stage) for stage in GPU_STAGES}
     return columns
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from textual.await_complete import AwaitComplete
+from textual.containers import Vertical
 from textual.screen import ModalScreen
+
+from probes.simulation import WORD
+from workbench.tui.session_state import SessionState
 
 Result = TypeVar("Result")
 
@@ -27,6 +31,12 @@ class Dialog(ModalScreen[Result], Generic[Result]):
     """
 
     _answered = False
+
+    def on_mount(self) -> None:
+        """Textual calls this one besides a dialog's own. A box may cover the status lines, and with them the word."""
+        state = getattr(self.app, "state", None)
+        if isinstance(state, SessionState) and state.simulation:
+            self.query_one(Vertical).border_subtitle = f" {WORD} "
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close with a result. The first counts: keys typed ahead may bring more, which would close what is below."""

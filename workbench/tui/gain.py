@@ -3,6 +3,7 @@
 A step counts when it shows nothing but its kind: decode only, all rows equally wide, nothing ended in it, and the step
 before was of the same kind with as many requests, so that neither a start, an end nor the switch itself is in its time.
 Its time is the *next* step's ``round_us`` (start of a step to the start of the next); a step before idling has none.
+Under overlap that round lasts as long as the device took for the step *before* it, so that one must count as well.
 
 Steps are kept by the exact number of decode requests, and speculating ones also by the shape of their tree: another
 shape is another thing to compare. The threshold changes neither, so its changes keep what was measured.
@@ -159,6 +160,7 @@ class GainMeter:
         self._samples: dict[Key, Samples] = {}
         self._before: StepEvent | None = None  # the step before the pending one
         self._pending: StepEvent | None = None  # its time comes with the next step
+        self._was_steady = False  # the step before the pending one counted too
         self._recent: deque[tuple[float, int]] = deque(maxlen=NOW_STEPS)  # (t, requests) of decode steps
         self._known: dict[tuple[int, int, Shape], Known] = {}  # lowest and highest load taken together
 
@@ -166,11 +168,12 @@ class GainMeter:
         """Take a step in, in order."""
         pending = self._pending
         if pending is not None and step.step == pending.step + 1 and step.round_us > 0:
-            if self._before is not None and is_steady(self._before, pending):
+            steady = self._before is not None and is_steady(self._before, pending)
+            if steady and (self._was_steady or pending.scheduler != "overlap"):
                 self._keep(pending, step.round_us)
-            self._before = pending
+            self._before, self._was_steady = pending, steady
         else:
-            self._before = None
+            self._before, self._was_steady = None, False
         self._pending = step
         if step.requests and step.mode != "prefill":
             self._recent.append((step.t, step.requests))

@@ -39,9 +39,9 @@ enter     the selected step's stages large; esc back
 tab       to the stages and back
 /         filter: words that must all hold; esc shows all again
           mode=plain  reqs>4  reason=memory  acc<2  ms>=50  que>0
-          mismatch  replanned  step>=1200  acc=none  any text
+          mismatch  replanned  miss  step>=1200  acc=none  any text
           numbers: step reqs prompt slots emit acc ms que correct
-          discarded lag epoch, with = != < <= > >=
+          discarded lag epoch gpu idle pad, with = != < <= > >=
 o O       sort by the next column; turn the order (both freeze)
 #         go to a step by its number
 """,
@@ -73,7 +73,14 @@ width    tokens per decode request × requests, as in 16×7 1×3
 slots    KV slots; ! when plan, allocator and runner disagree
 acc      accept length: 1 + correct drafts / verifies, with bonus; in
          the status line over the last 10 s, n/a without a verify
-ms       all stages of the step      epoch  knob changes so far
+ms       all stages of the step by the CPU's clock, waiting for the
+         GPU among them              epoch  knob changes so far
+gpu      ms of a step's stages by CUDA events
+idle     % of its time in which the GPU waited for the next step; in
+         the status line over the last 10 s
+miss     the step's graph was not captured: it ran eager
+pad      rows of the graph's bucket beyond the batch
+SIMULATED  acceptance or weights are not a real model's
 lost     events that did not reach us
 LIVE     steps come    IDLE  no work     BUSY   one stage takes long
 STALE    nothing heard for 3 s           GONE   the engine ended

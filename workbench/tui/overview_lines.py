@@ -12,6 +12,7 @@ from workbench.tui.charts import (
     throughput_chart,
 )
 from workbench.tui.gain_words import TABLE_WIDTH, gain_lines, gain_table
+from workbench.tui.gpu_lines import gpu_lines
 from workbench.tui.line_panel import Line
 from workbench.tui.plot import Glyphs
 from workbench.tui.pool_bars import pool_lines
@@ -35,7 +36,7 @@ def overview_lines(state: SessionState, now: float, width: int, height: int, gly
         right = _numbers(state, now, side, len(charts), glyphs)
         lines += [_beside(a, left, right[y] if y < len(right) else []) for y, a in enumerate(charts)]
     else:
-        pools = pool_lines(state, width, glyphs)
+        pools = [*pool_lines(state, width, glyphs), *gpu_lines(state, now, width)]
         least = SMALL * len(CHARTS) + AXIS_LINES
         spare = height - len(lines) - len(pools) - least
         table: list[Line] = []
@@ -62,7 +63,7 @@ def _gap(lines: list[Line]) -> list[Line]:
 
 def _numbers(state: SessionState, now: float, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """What stands beside the charts on a wide screen."""
-    lines: list[Line] = [*pool_lines(state, width, glyphs), []]
+    lines: list[Line] = [*pool_lines(state, width, glyphs), *gpu_lines(state, now, width), []]
     knobs: list[Line] = [[(f"{name:<14}", "dim"), (str(value), "text")] for name, value in state.knobs.items()]
     if knobs:
         knobs = [[("Knobs", "strong"), (f"  epoch {state.knob_epoch}", "dim")], *knobs, []]

@@ -15,6 +15,7 @@ from probes.events import (
     StepEvent,
 )
 from probes.knobs import Knobs, apply_changes
+from probes.simulation import UNSAID, simulation_of
 from probes.subscriber import STALE_AFTER_S, Gap, Malformed, Restart
 from workbench.step_words import changes_text, knob_text
 from workbench.tui.accept_epochs import AcceptEpochs
@@ -22,6 +23,7 @@ from workbench.tui.audit_trail import AuditTrail
 from workbench.tui.decision_log import DecisionLog
 from workbench.tui.feed import FeedItem, Gone, Heard, Rewound, Skipped
 from workbench.tui.gain import GainMeter
+from workbench.tui.gpu_meter import GpuMeter
 from workbench.tui.history import History
 from workbench.tui.plan_alerts import PlanAlerts
 from workbench.tui.timeline import Mark, Timeline
@@ -77,6 +79,8 @@ class SessionState:
         self.history = History()
         self.gains = GainMeter()
         self.epochs = AcceptEpochs()
+        self.gpu = GpuMeter()
+        self._has_simulated = False  # a step of this boot
         self._tokens = RateWindow()
         self._accept = AcceptWindow()
         self._gone: Gone | None = None
@@ -164,6 +168,8 @@ class SessionState:
         self.history.add(step)
         self.gains.add(step)
         self.epochs.add(step)
+        self.gpu.add(step)
+        self._has_simulated |= step.simulated
 
     def _take_knobs(self, knobs: dict[str, Any], epoch: int) -> None:
         self.knobs = dict(knobs)
@@ -196,6 +202,8 @@ class SessionState:
         self.history.restart(f"boot {restart.new_boot}")
         self.gains = GainMeter()
         self.epochs = AcceptEpochs()
+        self.gpu = GpuMeter()
+        self._has_simulated = False
         self._tokens.clear()
         self._accept = AcceptWindow()
 
@@ -275,5 +283,23 @@ class SessionState:
         return bool(self.hello.model.get("half_precision", self.hello.model.get("dtype") in HALF_PRECISION))
 
     @property
-    def is_simulated(self) -> bool:
-        return bool(self.hello and self.hello.simulated) or bool(self.last_step and self.last_step.simulated)
+    def simulation(self) -> str:
+        """What is not real in this engine, in words; empty when all of it is, as far as it has said."""
+        said = simulation_of(self.hello) if self.hello else ""
+        return said or (UNSAID if self._has_simulated else "")
+
+    @property
+    def device(self) -> str:
+        """``cpu``, ``cuda``, …; empty while unknown."""
+        return str(self.hello.model.get("device", "")) if self.hello else ""
+
+    @property
+    def scheduler(self) -> str:
+        """``sync`` or ``overlap``, as the newest step says; empty while unknown."""
+        said = self.hello.config.get("scheduler", "") if self.hello else ""
+        return self.last_step.scheduler if self.last_step else str(said)
+
+    @property
+    def has_gpu(self) -> bool:
+        """By the engine's own word, or by what its steps have measured."""
+        return self.gpu.is_seen or self.device.partition(":")[0] not in ("", "cpu")

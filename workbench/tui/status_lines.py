@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from probes.simulation import WORD
 from workbench.cell_text import fit, width_of
 from workbench.time_text import age_text
+from workbench.tui.gpu_lines import status_items
 from workbench.tui.line_panel import Line, Word, fit_items, spread
 from workbench.tui.session_state import Connection, SessionState
 from workbench.tui.windows import Acceptance
@@ -66,9 +68,8 @@ def title_line(state: SessionState, name: str, now: float, width: int) -> list[W
         model = state.hello.model
         items += [[(str(model.get("name", "?")), "text")]]
         items += [[(str(model[key]), "dim")] for key in ("dtype", "device") if key in model]
-        scheduler = state.last_step.scheduler if state.last_step else state.hello.config.get("scheduler")
-        if scheduler:
-            items.append([(f"{scheduler} scheduler" if width >= 100 else str(scheduler), "dim")])
+        if state.scheduler:
+            items.append([(f"{state.scheduler} scheduler" if width >= 100 else state.scheduler, "dim")])
     room = width - sum(len(text) for text, _ in right) - 1
     return spread(fit_items(items, room), right, width)
 
@@ -135,18 +136,24 @@ def numbers_line(state: SessionState, now: float, width: int) -> list[Word]:
         pools = [pool_words(name, use.used, use.total, long) for name, use in zip(names, step.kv.values(), strict=True)]
         if pools:
             items.append([("KV", "dim"), *(word for pool in pools for word in ((" ", "dim"), *pool))])
+    items += status_items(state, now)
     return fit_items(items, width)
 
 
 def notes_line(state: SessionState, width: int) -> list[Word]:
     """What a reader must know to read the rest rightly."""
     items: list[Line] = []
-    if state.is_simulated:
-        items.append([(" SIMULATED ", "badge:warn"), (" acceptance or weights are not real", "note")])
+    what = state.simulation
+    if what:
+        items.append([(f" {WORD} ", "badge:warn")])  # alone, and first: it fits the narrowest screen
     if state.last_alert and state.last_alert.level != "info":
         alert = state.last_alert
         role = "bad" if alert.level == "error" else "warn"
-        items.append([(f"{alert.level.upper()} ", role), (alert.message, role)])
+        room = width - (len(WORD) + 4 if what else 0) - len(alert.level) - 1
+        items.append([(f"{alert.level.upper()} ", role), (fit(alert.message, room).rstrip(), role)])
+    if what:
+        room = width - sum(width_of(text) for text, _ in fit_items(items, width)) - 2
+        items.append([(fit(what, room).rstrip(), "note")])
     if state.is_half_precision and state.hello:
         dtype = state.hello.model.get("dtype")
         items.append([(f"{dtype}: text with spec on and off may differ at near-ties", "note")])

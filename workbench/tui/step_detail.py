@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probes.events import AlertEvent, StepEvent
+from probes.gpu_time import IDLE, busy_us, idle_share
 from workbench.bar import bar
 from workbench.cell_text import fit, wrap
 from workbench.tui.line_panel import Line, Word, fit_items, mode_role
@@ -13,7 +14,7 @@ from workbench.tui.timeline import Entry, Mark
 LABEL = 10
 BAR = 8
 TIME = 7
-"""Cells of the milliseconds; the bar follows."""
+"""Cells of the milliseconds by one clock; the bar follows."""
 
 
 def _labelled(label: str, text: str, width: int, role: str = "text", label_role: str = "dim") -> list[Line]:
@@ -24,22 +25,50 @@ def _labelled(label: str, text: str, width: int, role: str = "text", label_role:
     ]
 
 
-def _stage_lines(stage: Stage, longest: int, width: int) -> list[Line]:
-    """The stage's name, what it had, its time as a bar; below: who set what."""
-    room = max(10, width - LABEL - TIME - BAR - 2)
+def _time(us: int | None, digits: int) -> str:
+    return "·" if us is None else f"{us / 1000:.{digits}f}"
+
+
+def _clock_line(width: int) -> Line:
+    """Above the stages where there are two clocks: which column is by which. The bars are the GPU's."""
+    names = f"{'CPU':>{TIME}}{'GPU':>{TIME}} "
+    return [(" " * (width - len(names) - BAR - 1) + names, "dim"), ("ms".ljust(BAR), "dim")]
+
+
+def _stage_lines(stage: Stage, longest: int, width: int, on_gpu: bool) -> list[Line]:
+    """The stage's name, what it had, its time by each clock and as a bar; below: who set what."""
+    room = max(10, width - LABEL - TIME * (1 + on_gpu) - BAR - 2)
     first, *more = wrap(stage.what, room)
     role = "bad" if stage.is_wrong else "text"
     name = f" {stage.name}{' !' if stage.is_wrong else ''}"
-    time = "·" if stage.cpu_us is None else f"{stage.cpu_us / 1000:.1f}"
+    times = [stage.cpu_us, stage.gpu_us] if on_gpu else [stage.cpu_us]
     head: list[Word] = [
         (fit(name, LABEL), "bad" if stage.is_wrong else "strong"),
         (fit(first, room), role),
-        (fit(time, TIME, "right") + " ", "dim"),
-        (bar((stage.cpu_us or 0) / longest if longest else 0.0, BAR), "note"),
+        ("".join(fit(_time(us, 1 + on_gpu), TIME, "right") for us in times) + " ", "dim"),
+        (bar((times[-1] or 0) / longest if longest else 0.0, BAR), "note"),
     ]
     lines: list[Line] = [head, *([(" " * LABEL, "text"), (part, role)] for part in more)]
     if stage.set_by:
         lines += _labelled("", "set " + ", ".join(stage.set_by), width, "bad" if stage.is_wrong else "dim")
+    return lines
+
+
+def _took_lines(step: StepEvent, width: int) -> list[Line]:
+    """How long it took by which clock, when it began, and how long the GPU had waited for it."""
+    total = f"{sum(step.cpu_us.values()) / 1000:.1f} ms by the CPU's clock" if step.cpu_us else "not measured"
+    if step.gpu_us:
+        waited_us = step.cpu_us.get("wait")
+        total += f", {waited_us / 1000:.1f} of them waiting for the GPU" if waited_us is not None else ""
+        total += f"; {busy_us(step) / 1000:.1f} ms on the GPU, by CUDA events"
+    since = f"; began {step.round_us / 1000:.1f} ms after the step before" if step.round_us else ""
+    lines = _labelled("took", total + since, width)
+    share = idle_share(step)
+    if share is not None:
+        waited = f"the GPU waited {step.gpu_us[IDLE] / 1000:.2f} ms for this step: {share:.1%} of its time"
+        lines += _labelled("idle", f"{waited} since the end of the step before", width)
+    elif IDLE in step.gpu_us:
+        lines += _labelled("idle", "the engine had no work before this step", width)
     return lines
 
 
@@ -64,15 +93,14 @@ def step_lines(step: StepEvent, width: int, alert: AlertEvent | None = None) -> 
         words = "two counts of its first plan differed (the alert is no longer known); it was planned once more"
         lines += _labelled("REPLAN", words, width, "warn", "warn")
     lines += _labelled("why", f"{step.reason}: {step.reason_detail}" if step.reason_detail else step.reason, width)
-    total = f"{sum(step.cpu_us.values()) / 1000:.1f} ms by the CPU's clock" if step.cpu_us else "not measured"
-    since = f"; began {step.round_us / 1000:.1f} ms after the step before" if step.round_us else ""
-    lines += _labelled("took", total + since, width)
-    longest = max(step.cpu_us.values(), default=0)
-    for stage in stages(step):
-        lines += _stage_lines(stage, longest, width)
-    if step.gpu_us:
-        times = "  ".join(f"{stage} {us / 1000:.1f}" for stage, us in step.gpu_us.items())
-        lines += _labelled("gpu ms", f"{times} (by the GPU's clock)", width)
+    lines += _took_lines(step, width)
+    on_gpu = bool(step.gpu_us)
+    if on_gpu:
+        lines.append(_clock_line(width))
+    shown = stages(step)
+    longest = max(((stage.gpu_us if on_gpu else stage.cpu_us) or 0 for stage in shown), default=0)
+    for stage in shown:
+        lines += _stage_lines(stage, longest, width, on_gpu)
     for words in others_set_by(step):
         lines += _labelled("also", f"set {words}", width, "dim")
     return lines

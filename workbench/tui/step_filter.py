@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from probes.events import Mode, StepEvent
-from workbench.step_words import slots_agree
+from probes.gpu_time import busy_us, idle_share
+from workbench.step_words import missed_graph, padding, slots_agree
 
 Test = Callable[[StepEvent], bool]
 Number = Callable[[StepEvent], float | None]
@@ -29,6 +30,23 @@ def took_ms(step: StepEvent) -> float | None:
     return sum(step.cpu_us.values()) / 1000 if step.cpu_us else None
 
 
+def gpu_ms(step: StepEvent) -> float | None:
+    """The step's stages by the GPU's clock, in milliseconds; None where there is no GPU."""
+    return busy_us(step) / 1000 if step.gpu_us else None
+
+
+def idle_percent(step: StepEvent) -> float | None:
+    """How much of its time the GPU waited for the step; None where that was not measured."""
+    share = idle_share(step)
+    return None if share is None else 100 * share
+
+
+def padded_rows(step: StepEvent) -> float | None:
+    """Rows of the graph's bucket beyond the batch; None when the step ran in none."""
+    found = padding(step)
+    return None if found is None else found[0]
+
+
 NUMBERS: dict[str, Number] = {
     "step": lambda step: step.step,
     "reqs": lambda step: step.requests,
@@ -42,11 +60,15 @@ NUMBERS: dict[str, Number] = {
     "discarded": lambda step: step.discarded,
     "lag": lambda step: step.draft_lag,
     "epoch": lambda step: step.knob_epoch,
+    "gpu": gpu_ms,
+    "idle": idle_percent,
+    "pad": padded_rows,
 }
 """The numbers that can be compared, by the word of the table's column where there is one."""
 FLAGS: dict[str, Test] = {
     "mismatch": lambda step: not slots_agree(step) or step.replanned,  # also of a first plan that was thrown away
     "replanned": lambda step: step.replanned,
+    "miss": missed_graph,
     "simulated": lambda step: step.simulated,
 }
 MODES = get_args(Mode)
@@ -114,7 +136,7 @@ def _compares(name: str, sign: str, value: str) -> Test:
     try:
         limit = float(value)
     except ValueError:
-        more = ", or none for steps without one" if name in ("acc", "ms") else ""
+        more = ", or none for steps without one" if name in ("acc", "ms", "gpu", "idle", "pad") else ""
         raise FilterError(f"{name}{sign} needs a number{more}, not {value!r}") from None
     compare = COMPARISONS[sign]
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from probes.events import StepEvent
-from workbench.step_words import counted, slots_agree, widths_text
+from probes.gpu_time import IDLE
+from workbench.step_words import counted, missed_graph, padding, slots_agree, widths_text
 
 STAGE_OF = {
     "decision": "decide",
@@ -32,6 +33,8 @@ class Stage:
     """``quantity by module:function``."""
     cpu_us: int | None
     """Microseconds by the CPU's clock; None when it was not measured or did not run."""
+    gpu_us: int | None = None
+    """The same by the GPU's clock, CUDA events."""
     is_wrong: bool = False
     """A count of this stage differs from the one before it."""
 
@@ -68,14 +71,32 @@ def tree_text(step: StepEvent) -> str:
     return f"{shape}, {info.steps} deep, {info.draft_tokens} nodes a request with the root ({info.algorithm})"
 
 
+def graph_text(step: StepEvent) -> str:
+    """``graph verify/16x4 hit, 6 of its 16 rows padding``; what ran instead where there is none."""
+    if step.graph is None:
+        return "eager"
+    found = padding(step)
+    pad = "" if found is None else f", {found[0]} of its {found[1]} rows padding" if found[0] else ", no row padding"
+    if missed_graph(step):
+        return f"graph {step.graph} MISS: not captured, so eager{pad}"
+    return f"graph {step.graph} hit{pad}"
+
+
+SOMETIMES = {
+    "prefill": "the prompts' chunks, beside or without decodes",
+    "wait": "the host waits for the step's result",
+    "commit": "what it gave is handed on: tokens, stops, slots",
+}
+"""Stages that stand here only in the steps that have them."""
+
+
 def stages(step: StepEvent) -> list[Stage]:
-    """All stages in the order they ran."""
+    """All stages in the order they ran. Under overlap the host's part of a step's end comes a step later."""
     asked = [counted(step.requests, "decode request")]
     if step.prefill_tokens:
         asked.append(f"{counted(step.prefill_requests, 'prompt')} ({counted(step.prefill_tokens, 'token')})")
     plan_parts = [widths_text(step)] if step.widths else []
     plan_parts += [f"{step.prefill_tokens} prompt tokens"] if step.prefill_tokens else []
-    graph = "eager" if step.graph is None else f"graph {step.graph} {'hit' if step.graph_hit else 'MISS'}"
     debt = f"{step.draft_lag} tokens behind, {step.draft_debt_bytes / 1024:.0f} KiB of hidden states held"
     replanned = ", planned a second time" if step.replanned else ""
     what = {
@@ -84,19 +105,31 @@ def stages(step: StepEvent) -> list[Stage]:
         "plan": f"{step.slots_expected} slots expected: {' + '.join(plan_parts) or 'nothing'}{replanned}",
         "reserve": f"{step.slots_reserved} slots reserved, {step.pages_allocated} new pages",
         "draft": tree_text(step),
-        "run": f"{step.slots_written} rows written, {graph}; {shapes_text(step)}",
+        "run": f"{step.slots_written} rows written, {graph_text(step)}; {shapes_text(step)}",
+        "prefill": SOMETIMES["prefill"],
         "accept": acceptance_text(step),
         "sync": debt if step.draft_lag or step.draft_debt_bytes else "the draft's KV is up to date",
+        "wait": SOMETIMES["wait"],
+        "commit": SOMETIMES["commit"],
         "publish": f"{step.slots_freed} slots freed, {step.finished} requests ended",
     }
     wrong = {
         "reserve": step.slots_reserved != step.slots_expected,
         "run": step.slots_written != step.slots_reserved or _shapes_differ(step),
     }
+    timed = {**step.cpu_us, **step.gpu_us}
     # A stage that this version does not know still has its time.
-    names = [*what, *(name for name in step.cpu_us if name not in what)]
+    names = [name for name in what if name in timed or name not in SOMETIMES]
+    names += [name for name in timed if name not in what and name != IDLE]
     return [
-        Stage(name, what.get(name, ""), _set_by(step, name), step.cpu_us.get(name), wrong.get(name, False))
+        Stage(
+            name,
+            what.get(name, ""),
+            _set_by(step, name),
+            step.cpu_us.get(name),
+            step.gpu_us.get(name),
+            wrong.get(name, False),
+        )
         for name in names
     ]
 
