@@ -4,6 +4,8 @@
 #   PYTHON=python3.12 make test        another interpreter, 3.11 to 3.13
 #   make test PIP_ARGS="..."           pip's own options, such as an index for a CPU-only torch
 #   make test PYTEST_ARGS="-k name"    pytest's own options
+#   make gpu-check GPU_PYTHON=python3  on a machine whose own Python has torch for its GPU: nothing is installed
+#   make gpu-check GPU_CHECK_ARGS="--only sweep"   the check's own options
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,6 +15,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PIP_ARGS ?=
 PYTEST_ARGS ?=
+GPU_PYTHON ?=
+GPU_CHECK_ARGS ?=
 WORKERS ?= 2
 MODEL := smollm2-135m
 
@@ -57,6 +61,11 @@ check-fast: $(STAMP) ## the inner loop: lint, types, tests not marked slow
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(PYTEST) -m 'not slow' $(PYTEST_ARGS)
+
+# Needs neither textual nor starlette, so that a GPU machine's own Python will do.
+.PHONY: gpu-check
+gpu-check: $(if $(GPU_PYTHON),,model) ## on a machine with a CUDA GPU: its tests, the floor, the sweep; goes on where it was cut
+	$(or $(GPU_PYTHON),$(PY)) -m engine.gpu_check $(GPU_CHECK_ARGS)
 
 .PHONY: fmt
 fmt: $(STAMP) ## format the code, and fix what lint can fix

@@ -11,6 +11,7 @@ import shlex
 import click
 import pytest
 
+from engine.gpu_check.__main__ import make_parser as make_check_parser
 from engine.measure.__main__ import make_parser
 from engine.server.fields import Fields
 from engine.server.openai_protocol import parse_chat
@@ -82,6 +83,9 @@ def test_measuring_line_parses_and_names_a_file_that_is_there(line: str) -> None
     program, *words = shlex.split(line)[2:]
     if program.startswith("probes.ci."):
         probe_parser(program).parse_args(words)
+        return
+    if program == "engine.gpu_check":
+        make_check_parser().parse_args(words)
         return
     assert program == "engine.measure"
     options = make_parser().parse_args(words)

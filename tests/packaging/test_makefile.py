@@ -93,9 +93,15 @@ def test_pip_options_are_passed_through(tree: Path) -> None:
     assert "--find-links 'a b'" in dry_run(tree, "test", "PIP_ARGS=--find-links 'a b'")
 
 
+def test_the_gpu_check_takes_a_python_that_is_there(tree: Path) -> None:
+    assert installs(dry_run(tree, "gpu-check"))
+    output = dry_run(tree, "gpu-check", "GPU_PYTHON=python3", "GPU_CHECK_ARGS=--only sweep")
+    assert output.strip() == "python3 -m engine.gpu_check --only sweep"
+
+
 def test_plain_make_lists_the_targets(tree: Path) -> None:
     listing = make(tree).stdout
-    for target in ("demo", "test", "check-fast", "fmt", "clean"):
+    for target in ("demo", "test", "check-fast", "gpu-check", "fmt", "clean"):
         assert f"make {target} " in listing
 
 
