@@ -7,16 +7,21 @@ from pathlib import Path
 
 import pytest
 import tokenizers
+import torch
 from tokenizers.processors import TemplateProcessing
 
 from engine.assembly import assemble
 from engine.config import EngineConfig
-from engine.identity import what_runs
+from engine.event_sink import MemorySink
+from engine.identity import hello_of, what_runs
 from engine.llm import LLM
 from engine.models import catalog
 from engine.models.checkpoint_error import CheckpointError, NoBuiltInDraft
+from engine.models.named_shapes import SHAPES
+from engine.models.shape_checkpoint import shape_draft, shape_target
 from engine.sampling_params import SamplingParams
 from engine.text.tokenizer import Tokenizer
+from probes.events import StepEvent
 from probes.knobs import Knobs
 from tests.engine.tiny import tiny_config, tiny_target
 
@@ -62,6 +67,29 @@ def test_none_asked_for_needs_no_warning() -> None:
     assembly = assemble(EngineConfig(model=TINY, draft_model="none", dtype="float32"))
     assert assembly.warnings == []
     assert "--draft-model none" in what_runs(assembly)["algorithm"]["why"]
+
+
+def test_simulated_acceptance_needs_a_draft() -> None:
+    with pytest.raises(ValueError, match=r"--simulate-accept needs drafts to accept.*started with --draft-model none"):
+        assemble(EngineConfig(model=TINY, draft_model="none", dtype="float32", simulate_accept=2.0))
+
+
+def test_a_shape_is_served_and_says_everywhere_that_it_is_random() -> None:
+    """Six layers of it: the sizes of a layer are the small model's."""
+    small = SHAPES["shape:smollm2-135m"]
+    few = replace(small, shape=replace(small.shape, num_layers=6, vocab_size=1000), draft_vocab_size=500)
+    target = shape_target(few, torch.float32, torch.device("cpu"))
+    config = EngineConfig(model=small.name, weights="random", dtype="float32", kv_tokens=4096, threads=1)
+    sink = MemorySink()
+    llm = LLM(target, draft=shape_draft(few, torch.float32, torch.device("cpu")), sink=sink, config=config)
+    [completion] = llm.generate(["the rain"], SamplingParams(max_tokens=8, temperature=0.0, ignore_eos=True))
+    assert len(completion.token_ids) == 8
+    assert len(set(completion.token_ids)) > 1
+    hello = hello_of(llm.assembly, "shape", None, 1.0)
+    assert hello.simulated
+    assert hello.which["simulated"]["why"] == "weights are random"
+    assert hello.model["name"] == "shape:smollm2-135m (random weights)"
+    assert all(event.simulated for event in sink.events if isinstance(event, StepEvent))
 
 
 def test_two_names_for_the_model_are_refused() -> None:

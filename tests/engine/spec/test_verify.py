@@ -103,6 +103,19 @@ def test_the_walk_follows_equal_children_and_ends_with_the_bonus_token() -> None
     assert walk_trees(tree, follow([7])) == [Walk([0], [7])]
 
 
+def test_forced_walks_follow_first_children_whatever_is_drawn() -> None:
+    """Simulated acceptance: exactly so many nodes as prescribed, or as there are on the way down."""
+    tree = DraftTrees(torch.tensor([[9, 1, 2, 3, 4]]), torch.tensor([[-1, 0, 0, 1, 3]]))
+
+    def forced(kept: int, script: list[int]) -> Walk:
+        return walk_trees(tree, follow(script), [kept])[0]
+
+    assert forced(1, [1]) == Walk([0], [1]), "a right draft is not kept either"
+    assert forced(2, [2, 8]) == Walk([0, 1], [1, 8])
+    assert forced(4, [7, 7, 7, 8]) == Walk([0, 1, 3, 4], [1, 3, 4, 8])
+    assert forced(9, [7, 7, 7, 8]) == Walk([0, 1, 3, 4], [1, 3, 4, 8]), "the tree is not deeper"
+
+
 def test_requests_of_one_step_stop_at_their_own_depth() -> None:
     trees = chain(torch.tensor([[9, 1, 2], [9, 1, 5], [9, 7, 2]]))
     walks = walk_trees(trees, follow([1, 2, 3]))
