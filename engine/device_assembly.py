@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.attention.backend import AttentionBackend
-from engine.attention.choose import choose_backend
+from engine.attention.backend import AttentionBackend, BackendName, choose_backend
 from engine.device.eagle3 import DeviceHead
 from engine.device.graphs import ladder
 from engine.device.llama import DeviceLlama
@@ -28,8 +27,14 @@ def device_parts(
         ValueError: attention that cannot serve a shape, or memory that does not suffice; it says what to change.
     """
     config, device, dtype = choices.config, choices.device, choices.arithmetic.activations
-    attention, why = _backend(choices, target.shape)
-    draft_attention = _backend(choices, draft.shape)[0] if draft is not None else None
+    attention, why = _backend(config.attention, choices, target.shape)
+    draft_attention = None
+    if draft is not None:
+        # A draft's lengths are never on the host: an attention that plans there cannot serve it.
+        name: BackendName = "auto" if attention.needs_lengths else config.attention
+        draft_attention, why_draft = _backend(name, choices, draft.shape)
+        if draft_attention.name != attention.name:
+            why = f"{why}; the draft's nodes by {draft_attention.name}: {why_draft}"
     memory = None
     if device.type == "cuda":
         memory = _plan(choices, attention, target.shape, draft.shape if draft is not None else None)
@@ -67,12 +72,18 @@ def device_parts(
         assert isinstance(worker, DeviceWorker)
         worker.prepare(config.knobs, progress)
 
-    return EngineParts(config, make_worker, AttentionChoice(attention.name, attention, why), prepare, memory)
+    return EngineParts(
+        config,
+        make_worker,
+        AttentionChoice(attention.name, attention, f"--attention {config.attention}: {why}"),
+        prepare,
+        memory,
+    )
 
 
-def _backend(choices: StartChoices, shape: LlamaShape | Eagle3Shape) -> tuple[AttentionBackend, str]:
+def _backend(name: BackendName, choices: StartChoices, shape: LlamaShape | Eagle3Shape) -> tuple[AttentionBackend, str]:
     return choose_backend(
-        choices.config.attention,
+        name,
         shape.num_heads,
         shape.num_kv_heads,
         shape.head_dim,
