@@ -24,7 +24,7 @@ class SelfCheck:
     """What the run showed."""
 
     accept_length: float | None
-    """Over the whole run, bonus included; None without a draft."""
+    """Over the whole run, bonus included; None without a draft, or where weights or acceptance are simulated."""
     warnings: list[str]
 
 
@@ -48,7 +48,7 @@ def self_check(assembly: Assembly) -> SelfCheck:
             failed = [output for output in core.step() if isinstance(output, Failed)]
             if failed:
                 raise RuntimeError(f"the first run of the model failed: {failed[0].message}")
-    accept = request.accept_length
+    accept = None if assembly.config.simulated else request.accept_length
     warnings = []
     if accept is not None and accept < LEAST_ACCEPT_LENGTH:
         warnings.append(

@@ -19,6 +19,7 @@ from engine.models.linear import choose_arithmetic
 from engine.server.engine_state import Phase
 from engine.server.exit_status import ExitStatus
 from engine.server.server_config import ServerConfig
+from engine.start_choices import CPU_KV_TOKENS
 from probes.knobs import KNOBS, Knobs
 from tests.docs.pages import PAGES, ROOT, anchor, blocks, page, section, table
 from workbench.cli.serve import command as serve
@@ -112,7 +113,8 @@ def test_start_options_exist_and_default_to_what_the_page_says() -> None:
         assert set(options) <= known
         for option, value in zip(options, values, strict=True):
             actual = defaults[option.removeprefix("--").replace("-", "_")]
-            assert value == ("off" if actual is False else str(actual)), option
+            words = {"False": "off", "None": "off", "True": "on"}
+            assert value == words.get(str(actual), str(actual)), option
 
 
 def test_health_states_are_those_of_the_source() -> None:
@@ -125,7 +127,7 @@ def test_bytes_of_a_token_are_worked_out_rightly() -> None:
     model = re.search(r"\((\d+) layers, (\d+) heads of (\d+)\) \| bytes a token \| (\d+) tokens", text)
     assert model is not None
     layers, heads, size, tokens = (int(number) for number in model.groups())
-    assert tokens == EngineConfig().kv_tokens
+    assert tokens == CPU_KV_TOKENS
     for names, (each, all_of_them) in table(text).items():
         for name in re.findall(r"\w+16|\w+32", names):
             kept = choose_arithmetic(name).activations.itemsize

@@ -45,3 +45,9 @@ def test_a_model_without_a_chat_template_is_asked_in_plain_text() -> None:
     target = replace(tiny_target(), chat_template=None)
     llm = LLM(target, draft=tiny_draft(), sink=MemorySink(), config=tiny_config())
     assert self_check(llm.assembly).accept_length is not None
+
+
+def test_prescribed_acceptance_says_nothing_of_the_draft() -> None:
+    llm, _ = eagle_engine({**STORY, "spec": "auto"}, simulate_accept=1.0)
+    check = self_check(llm.assembly)
+    assert (check.accept_length, check.warnings) == (None, [])
