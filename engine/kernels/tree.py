@@ -155,7 +155,18 @@ def _chain_tree_triton(tokens: torch.Tensor, out: TreeBuffers) -> None:
     )
 
 
-@jit(do_not_specialize_on_alignment=["scores_ptr", "tokens_ptr", "parents_ptr", "roots_ptr"])
+@jit(
+    do_not_specialize_on_alignment=[
+        "scores_ptr",
+        "tokens_ptr",
+        "parents_ptr",
+        "roots_ptr",
+        "out_tokens_ptr",
+        "out_parents_ptr",
+        "out_depths_ptr",
+        "out_masks_ptr",
+    ]
+)
 def _build_tree_kernel(
     scores_ptr: tl.tensor,
     tokens_ptr: tl.tensor,
@@ -227,7 +238,15 @@ def _build_tree_kernel(
     tl.store(out_masks_ptr + first + nodes, masks, mask=is_node)
 
 
-@jit(do_not_specialize_on_alignment=["tokens_ptr"])
+@jit(
+    do_not_specialize_on_alignment=[
+        "tokens_ptr",
+        "out_tokens_ptr",
+        "out_parents_ptr",
+        "out_depths_ptr",
+        "out_masks_ptr",
+    ]
+)
 def _chain_tree_kernel(
     tokens_ptr: tl.tensor,
     out_tokens_ptr: tl.tensor,

@@ -103,7 +103,17 @@ def _walk_triton(
     )
 
 
-@jit(do_not_specialize_on_alignment=["tokens_ptr", "parents_ptr", "drawn_ptr", "forced_ptr", "kept_ptr"])
+@jit(
+    do_not_specialize_on_alignment=[
+        "tokens_ptr",
+        "parents_ptr",
+        "drawn_ptr",
+        "forced_ptr",
+        "path_ptr",
+        "kept_ptr",
+        "emitted_ptr",
+    ]
+)
 def _walk_kernel(
     tokens_ptr: tl.tensor,
     parents_ptr: tl.tensor,

@@ -1,0 +1,26 @@
+"""The gate of the MLP."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from engine.kernels.silu import silu_mul, silu_mul_reference
+from tests.engine.kernels import comparisons
+
+
+def test_the_reference_is_torchs_own() -> None:
+    gate, up = torch.randn(2, 3, 8, dtype=torch.float64)
+    torch.testing.assert_close(silu_mul_reference(torch.cat([gate, up], dim=1)), F.silu(gate) * up)
+
+
+@pytest.mark.parametrize("dtype", comparisons.DTYPES)
+@pytest.mark.parametrize(("n", "inner"), [(1, 14336), (3, 1536), (2, 100), (4, 1), (2, 2049)])
+def test_the_kernel_equals_the_reference(interpreted: None, n: int, inner: int, dtype: torch.dtype) -> None:
+    comparisons.silu_muls(n, inner, dtype, "cpu")
+
+
+def test_rows_may_lie_apart(interpreted: None) -> None:
+    wide = comparisons.made(3, 40, dtype=torch.float32)
+    torch.testing.assert_close(silu_mul(wide[:, 4:36]), silu_mul_reference(wide[:, 4:36]))
