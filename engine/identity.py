@@ -66,9 +66,14 @@ def what_runs(assembly: Assembly) -> dict[str, Any]:
         head = assembly.draft.name if assembly.draft is not None else worker.algorithm
         algorithm = _entry(worker.algorithm, drafter, f"draft model {head} is loaded")
         draft_sync = _entry(knobs.draft_sync, drafter, _SYNC_WORDS[knobs.draft_sync])
+    lands_first = core.overlap and worker.needs_landed
     roles = {
         "worker": _entry(worker.name, worker, why["worker"]),
-        "scheduler": _entry(core.scheduler.name, core, why["scheduler"]),
+        "scheduler": _entry(
+            core.scheduler.name,
+            core,
+            why["scheduler"] + ("; not after a verify: attention plans with exact lengths" if lands_first else ""),
+        ),
         "algorithm": algorithm,
         "policy": _entry(
             core.policy.name,

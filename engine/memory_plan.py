@@ -37,13 +37,14 @@ class GpuMemory:
 
     total: int
     taken: int
-    """By what is not ours to plan: CUDA's context, other programs."""
+    """By what is not planned here: CUDA's context, other programs, another engine in this process."""
 
     @classmethod
     def of(cls, device: torch.device) -> GpuMemory:
-        """As it is now, less what torch's own allocator holds."""
+        """As it is now. What torch's allocator only keeps for later is free to us."""
         free, total = torch.cuda.mem_get_info(device)
-        return cls(total, max(0, total - free - torch.cuda.memory_reserved(device)))
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return cls(total, total - free - kept)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def plan_memory(
     Raises:
         ValueError: the KV pool asked for, or one longest request, does not fit; it says what to change.
     """
-    parts = {"CUDA and other programs": gpu.taken, "libraries and kernels": LIBRARIES}
+    parts = {"taken already": gpu.taken, "libraries and kernels": LIBRARIES}
     parts["target weights"] = parameters_of(target_tensors(target)) * itemsize
     slots = {"target KV": 2 * target.num_layers * target.num_kv_heads * target.head_dim * itemsize}  # bytes a slot
     beside = {"target KV": config.page_size}  # slots that no request owns: the scrap page

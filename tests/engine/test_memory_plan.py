@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from engine.config import EngineConfig
 from engine.memory_plan import GIB, GpuMemory, MemoryPlan, plan_memory, usable_kv_tokens
@@ -30,7 +31,7 @@ def test_weights_and_kv_of_target_and_draft_are_all_in_it() -> None:
     assert made.parts["draft weights"] == 2 * parameters_of(draft_tensors(LLAMA.head_shape, own_embedding=False))
     assert made.parts["target KV"] == (64_000 + 64) * 32 * 2 * 8 * 128 * 2
     assert made.parts["draft KV"] == (64_000 + 64 + 64 * 64) * 2 * 8 * 128 * 2
-    assert made.parts["CUDA and other programs"] == H200.taken
+    assert made.parts["taken already"] == H200.taken
     assert all(size > 0 for size in made.parts.values())
     assert made.planned == sum(made.parts.values())
 
@@ -63,7 +64,7 @@ def test_no_graphs_no_memory_for_them() -> None:
 def test_people_can_read_it() -> None:
     made = plan(kv_tokens=64_000)
     assert made.headline.endswith(" of 140.00 GiB planned")
-    assert made.text.startswith(f"{made.headline} (--memory-fraction 0.85): CUDA and other programs 0.50 GiB, ")
+    assert made.text.startswith(f"{made.headline} (--memory-fraction 0.85): taken already 0.50 GiB, ")
     assert "target weights 14.96 GiB" in made.text
     assert made.text.endswith("; 64000 KV tokens: as asked for")
 
@@ -79,6 +80,14 @@ def test_people_can_read_it() -> None:
 def test_what_does_not_fit_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         plan(**options)
+
+
+def test_what_torch_keeps_for_later_counts_as_free_and_what_it_uses_as_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second engine in the process must not plan over the first one's memory."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (40 * GIB, 100 * GIB))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 50 * GIB)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 30 * GIB)
+    assert GpuMemory.of(torch.device("cuda", 0)) == GpuMemory(100 * GIB, 40 * GIB)
 
 
 def test_longer_contexts_can_use_more() -> None:
