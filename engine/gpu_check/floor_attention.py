@@ -66,8 +66,7 @@ def by_sdpa(batch: FloorBatch) -> Work:
 
 def by_triton(batch: FloorBatch) -> Work:
     """Our own kernel for paged decode and verification."""
-    from engine.attention.backend import VerifyBatch
-    from engine.attention.choose import choose_backend
+    from engine.attention.backend import VerifyBatch, choose_backend
 
     if batch.device != "cuda":
         raise RuntimeError("needs CUDA")

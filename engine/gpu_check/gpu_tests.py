@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,9 +34,15 @@ def run_tests(device: str, model_file: str | None) -> dict[str, Any]:
         raise Skip("needs a GPU")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
-        command = pytest_command(report) + ([f"--model-file={model_file}"] if model_file else [])
         done = subprocess.run(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False
+            pytest_command(report),
+            cwd=ROOT,
+            env={**os.environ, **({"SPECWB_MODEL_FILE": str(Path(model_file).absolute())} if model_file else {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
         )
         print(done.stdout, file=sys.stderr, flush=True)
         if not report.exists():

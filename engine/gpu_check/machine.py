@@ -21,7 +21,7 @@ def describe(device: str) -> dict[str, str]:
         "card": card,
         "driver": driver,
         "cuda": torch.version.cuda or "none",
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "triton": _version("triton"),
         "flashinfer": _version("flashinfer-python"),
         "python": platform.python_version(),

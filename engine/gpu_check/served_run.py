@@ -103,17 +103,21 @@ class Side:
 
     def rate(self) -> float:
         """Output tokens a second of one run."""
-        self._llm.set_knobs(**self._knobs)
+        self._turn()
         self._runs.append(serve(self._llm, self._sink, self._prompts, self._output))
         rate: float = self._runs[-1]["rate"]
         return rate
 
     def warm_up(self) -> None:
         """A run that does not count: kernels are compiled in it. Graphs are captured before."""
-        self._llm.set_knobs(**self._knobs)
+        self._turn()
         capture(self._llm)
         self.rate()
         self._runs.clear()
+
+    def _turn(self) -> None:
+        if self._knobs:
+            self._llm.set_knobs(**self._knobs)
 
     def column(self) -> Figures:
         """``rate``: the median; ``rates``: all; the rest of the run with that rate, or the one below it."""

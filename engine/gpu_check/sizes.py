@@ -58,7 +58,7 @@ FULL = Sizes(
     pairs=7,
     runs=3,
     exact_prompts=32,
-    exact_tokens=64,
+    exact_tokens=124,
     prefill_chunk=8192,
     kv_tokens=98_304,  # 250 requests of 256 tokens and a tree, in pages of 64
 )
@@ -74,7 +74,7 @@ QUICK = Sizes(
     pairs=2,
     runs=1,
     exact_prompts=2,
-    exact_tokens=6,
+    exact_tokens=12,
     prefill_chunk=64,
     kv_tokens=4096,
 )

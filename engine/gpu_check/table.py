@@ -85,7 +85,8 @@ def _sweep(file: CheckFile) -> list[Row]:
         if not columns and floor is None:
             continue
         plain = columns.get("plain", {})
-        vllm = [f"{VLLM[name][CLIENTS.index(clients)]:,}" for name in COLUMNS] if clients in CLIENTS else []
+        is_its = file.sizes.get("name") == "full" and clients in CLIENTS  # the same work
+        vllm = [f"{VLLM[name][CLIENTS.index(clients)]:,}" for name in COLUMNS] if is_its else []
         table.append(
             (
                 str(clients),
