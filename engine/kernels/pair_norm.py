@@ -5,8 +5,6 @@ Gather, two norms and their concatenation are one launch: the head runs once a d
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 
@@ -73,14 +71,14 @@ def _pair_norm_triton(
 
 @jit(do_not_specialize_on_alignment=["ids_ptr"])
 def _pair_norm_kernel(
-    ids_ptr: Any,
-    embedding_ptr: Any,
-    embedding_weight_ptr: Any,
-    g_ptr: Any,
-    g_weight_ptr: Any,
-    out_ptr: Any,
-    g_stride: Any,
-    eps: Any,
+    ids_ptr: tl.tensor,
+    embedding_ptr: tl.tensor,
+    embedding_weight_ptr: tl.tensor,
+    g_ptr: tl.tensor,
+    g_weight_ptr: tl.tensor,
+    out_ptr: tl.tensor,
+    g_stride: tl.tensor,
+    eps: tl.tensor,
     hidden: tl.constexpr,
     block: tl.constexpr,
 ) -> None:

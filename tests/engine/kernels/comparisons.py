@@ -13,6 +13,9 @@ from engine.kernels import advance, argmax, compaction, keyed, rms_norm, rope, s
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
+Pool = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+"""scores, tokens, parents, roots."""
+
 
 def made(*shape: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
     """Normal values, the same on every machine."""
@@ -62,8 +65,15 @@ def ropes(n: int, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype, 
     loc = torch.randperm(slots, generator=torch.Generator().manual_seed(0))[:n]
     pools = made(2, 3, slots, kv_heads, head_dim, dtype=dtype)
     on_device = pools.to(device, copy=True)
-    at = [t.to(device) for t in (qkv, table, positions, loc)]
-    q = rope.rope_and_write(*at, on_device[0, 1], on_device[1, 1], heads)
+    q = rope.rope_and_write(
+        qkv.to(device),
+        table.to(device),
+        positions.to(device),
+        loc.to(device),
+        on_device[0, 1],
+        on_device[1, 1],
+        heads,
+    )
     expected = rope.rope_and_write_reference(qkv, table, positions, loc, pools[0, 1], pools[1, 1], heads)
     assert q.is_contiguous()
     assert_close(q, expected)
@@ -87,8 +97,8 @@ def keyed_draws(n: int, device: str) -> None:
     assert torch.equal(draws.cpu(), keyed.keyed_uniform_reference(seeds, positions))
 
 
-def random_pool(batch: int, pool: int, ties: bool = True, seed: int = 0) -> tuple[torch.Tensor, ...]:
-    """scores, tokens, parents, roots of candidates as a draft makes them; with ties also between child and parent."""
+def random_pool(batch: int, pool: int, ties: bool = True, seed: int = 0) -> Pool:
+    """Candidates as a draft makes them; with ties also between child and parent."""
     parents = (torch.rand(batch, pool, generator=torch.Generator().manual_seed(seed)) * (torch.arange(pool) + 1)).long()
     parents = parents - 1  # -1 .. i - 1 for candidate i
     falls = integers(0, 3, batch, pool, seed=seed + 1).float() if ties else made(batch, pool, dtype=torch.float32).abs()
@@ -112,11 +122,10 @@ def assert_same_buffers(actual: object, expected: object) -> None:
 
 def built_trees(batch: int, pool: int, width: int, device: str, ties: bool = True) -> None:
     """build_tree."""
-    inputs = random_pool(batch, pool, ties)
-    expected = tree.TreeBuffers.empty(batch, width, "cpu")
-    tree.build_tree_reference(*inputs, expected)
-    out = tree.TreeBuffers.empty(batch, width, device)
-    tree.build_tree(*(t.to(device) for t in inputs), out)
+    scores, tokens, parents, roots = random_pool(batch, pool, ties)
+    expected, out = tree.TreeBuffers.empty(batch, width, "cpu"), tree.TreeBuffers.empty(batch, width, device)
+    tree.build_tree_reference(scores, tokens, parents, roots, expected)
+    tree.build_tree(scores.to(device), tokens.to(device), parents.to(device), roots.to(device), out)
     assert_same_buffers(out, expected)
 
 
@@ -140,11 +149,12 @@ def random_trees(batch: int, width: int, seed: int = 0) -> tuple[torch.Tensor, t
 
 def walks(batch: int, width: int, most: int, device: str, forced: bool = False) -> None:
     """walk, by the draws or by force."""
-    trees = random_trees(batch, width)
+    tokens, parents, drawn = random_trees(batch, width)
     limits = integers(1, most + 2, batch, seed=9).int() if forced else None
     expected, out = walk.WalkBuffers.empty(batch, most, "cpu"), walk.WalkBuffers.empty(batch, most, device)
-    walk.walk_reference(*trees, expected, limits)
-    walk.walk(*(t.to(device) for t in trees), out, None if limits is None else limits.to(device))
+    walk.walk_reference(tokens, parents, drawn, expected, limits)
+    on_device = None if limits is None else limits.to(device)
+    walk.walk(tokens.to(device), parents.to(device), drawn.to(device), out, on_device)
     assert_same_buffers(out, expected)
 
 
