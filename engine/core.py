@@ -16,7 +16,7 @@ from engine.config import EngineConfig
 from engine.event_sink import EventSink, NoSink
 from engine.failures import StepFailures
 from engine.ipc import Failed, Output
-from engine.kv.ledger import KvLedger, Reservation
+from engine.kv.ledger import KvExhaustedError, KvLedger, Reservation
 from engine.landing import InFlight, Landing
 from engine.models.shapes import LlamaShape
 from engine.reporter import Reporter
@@ -137,7 +137,9 @@ class EngineCore:
         request.finish_reason = "abort"
         self._retire(request)
         self.reporter.request(request, "aborted", self.step_number)
-        if not self.has_work:  # no step will come that says so: a stage left standing would count as stuck
+        if not self.scheduler.has_work:  # no step will come that says so: a stage left standing would count as stuck
+            if self._flight is not None:
+                self._land_flight()
             self.idle()
         return True
 
@@ -184,7 +186,11 @@ class EngineCore:
         self.take_back_due()
         if self._flight is not None and self.worker.needs_landed and self._flight.plan.speculates:
             self._land_flight()  # its lengths are not known before
-        flight = self._launch(number)
+        try:
+            flight = self._launch(number)
+        except KvExhaustedError:  # by the furthest that the step in flight may come; once it landed, by where it is
+            self._land_flight()
+            flight = self._launch(number)
         if self._flight is not None:
             self._land_flight()
         self._flight = flight
@@ -200,7 +206,11 @@ class EngineCore:
         return outputs
 
     def _launch(self, number: int) -> InFlight | None:
-        """Schedule, decide, plan, reserve, and start the step; None when there is nothing to run, or it failed."""
+        """Schedule, decide, plan, reserve, and start the step; None when there is nothing to run, or it failed.
+
+        Raises:
+            KvExhaustedError: pages are short while lengths are only known to lie between two numbers.
+        """
         clock = self._clock.begin_step("schedule", number)
         candidates = self.scheduler.schedule()
         if not candidates.decodes and not candidates.prefills:
@@ -221,6 +231,8 @@ class EngineCore:
                 flight = InFlight(plan, reservation, tally, clock, self.knobs.knob_epoch, launched)
                 self._landing.take_off(flight)
         except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
+            if isinstance(error, KvExhaustedError) and self._flight is not None:
+                raise
             self._failures.step_broke(number, victims, error, self._outputs)
         clock.pause()
         return flight

@@ -94,9 +94,11 @@ class Landing:
             )
         wants_rows = self._reporter.sink.wants("rows")
         for entry, (_, reserved) in zip(landed.entries, flight.plan.rows, strict=True):
-            if entry.request.is_finished:  # it ended, or left, while the step flew
-                tally.discarded += len(entry.walk.tokens)
+            if entry.request.is_finished:  # it ended, or left, while the step flew: what comes behind is not its text
+                tally.overrun += 1
                 continue
+            if entry.width > 1:
+                tally.count_walk(entry.request, entry.walk, entry.width)
             output = self._commit(entry, reserved, landed, flight, wants_rows)
             if entry.walk.tokens:
                 outputs.append(output)
@@ -106,8 +108,6 @@ class Landing:
     def _commit(self, entry: Accepted, reserved: int, landed: Landed, flight: InFlight, wants_rows: bool) -> Output:
         """Commit what a request accepted: its KV, its tokens up to a stop; retire it at its end."""
         request, walk, tally = entry.request, entry.walk, flight.tally
-        if entry.width > 1:
-            tally.count_walk(request, walk, entry.width)
         tally.slots_freed += self._ledger.commit(request.request_id, len(walk.nodes), reserved)
         request.committed += len(walk.nodes)
         cut = request.stops.cut(walk.tokens, request.remaining)

@@ -30,6 +30,7 @@ class StepTally:
     verified: int = 0
     emitted: int = 0
     discarded: int = 0
+    overrun: int = 0
     finished: int = 0
     replanned: bool = False
     rows: list[RequestRow] = field(default_factory=list)
@@ -117,6 +118,7 @@ class StepTally:
             verified=self.verified,
             emitted=self.emitted,
             discarded=self.discarded,
+            overrun=self.overrun,
             accept_length=1 + self.correct_drafts / self.verified if self.verified else None,
             draft_lag=draft_lag,
             draft_debt_bytes=draft_debt_bytes,

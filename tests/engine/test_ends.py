@@ -19,6 +19,7 @@ from tests.engine.tiny import (
     GREEDY,
     STORY,
     answers_of,
+    both_schedulers,
     eagle_engine,
     host_worker,
     plain_engine,
@@ -30,6 +31,8 @@ from tests.engine.tiny import (
     tiny_target,
     tokens,
 )
+
+pytestmark = both_schedulers
 
 CHAIN_5 = {"steps": 5, "topk": 1, "draft_tokens": 6}
 
@@ -60,7 +63,8 @@ def test_a_stop_token_at_every_offset_of_a_verify_block_ends_the_output_there(of
     assert llm.core.ledger.pages_used == 0
     events = step_events(sink)
     assert sum(e.emitted for e in events) == len(got.token_ids)
-    assert sum(e.discarded for e in events) == 5 - offset
+    verified = [e for e in events if e.verified]
+    assert verified[0].discarded == 5 - offset  # with overlap a step planned past the stop is discarded as a whole
 
 
 def test_the_models_own_end_token_stops_unless_ignored() -> None:
@@ -108,7 +112,7 @@ def test_emitted_tokens_on_the_bus_are_the_completion_tokens_also_with_early_sto
     verified = sum(e.correct_drafts + e.verified for e in events)
     from_prefill = sum(1 for _ in completions)
     assert sum(e.emitted + e.discarded for e in events) == verified + from_prefill + sum(
-        e.requests - e.verified for e in events
+        e.requests - e.verified - e.overrun for e in events
     )
 
 
@@ -197,7 +201,7 @@ def test_an_abort_of_the_last_request_leaves_the_engine_idle() -> None:
     core.add("b", [4, 5, 6], GREEDY)
     core.step()
     core.abort("a")
-    assert sink.stages[-1] == "publish"  # the other one goes on
+    assert sink.stages[-1] != "idle"  # the other one goes on
     core.abort("b")
     assert sink.stages[-1] == "idle"
     time.sleep(0.05)
@@ -292,7 +296,7 @@ def test_a_request_that_ended_before_its_step_failed_still_gets_its_last_output(
     monkeypatch.setattr("engine.host_worker.report_logprobs", broken)
     core.add("ends", given[0], msgspec.structs.replace(GREEDY, max_tokens=1))
     core.add("goes on", given[1], msgspec.structs.replace(GREEDY, logprobs=1))
-    last, failed = core.step()
+    last, failed = [*core.step(), *core.step()]
     assert isinstance(last, Output)
     assert (last.request_id, last.finish_reason, len(last.token_ids)) == ("ends", "length", 1)
     assert isinstance(failed, Failed)
@@ -310,7 +314,7 @@ def test_a_request_whose_end_itself_fails_is_told_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("engine.host_worker.report_logprobs", broken)
     core = llm.core
     core.add("ends", prompts(1)[0], msgspec.structs.replace(GREEDY, max_tokens=1, logprobs=1))
-    [failed] = core.step()
+    [failed] = [*core.step(), *core.step()]
     assert isinstance(failed, Failed)
     assert (failed.request_id, failed.status, failed.code) == ("ends", 500, "step_failed")
     assert core.ledger.pages_used == 0

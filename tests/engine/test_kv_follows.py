@@ -7,7 +7,9 @@ import torch
 
 from engine.sampling_params import SamplingParams
 from tests.engine.fresh_prefill import check_draft, committed_rows, fresh_prefill, off_window
-from tests.engine.tiny import DEEP, STORY, answers_of, host_worker, prompts, reference, scripted_engine
+from tests.engine.tiny import DEEP, STORY, answers_of, both_schedulers, host_worker, prompts, reference, scripted_engine
+
+pytestmark = both_schedulers
 
 LONG = SamplingParams(max_tokens=700, temperature=0.0, ignore_eos=True)
 

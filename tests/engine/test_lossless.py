@@ -13,6 +13,7 @@ from tests.engine.tiny import (
     SHAPES,
     STORY,
     answers_of,
+    both_schedulers,
     eagle_engine,
     prompts,
     reference,
@@ -21,6 +22,8 @@ from tests.engine.tiny import (
     switch_at_random,
     tokens,
 )
+
+pytestmark = both_schedulers
 
 SYNCS = ["lazy", "eager", "sticky"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 from functools import reduce
 
-from tests.engine.tiny import GREEDY, STORY, eagle_engine, step_events
+from tests.engine.tiny import GREEDY, STORY, both_schedulers, eagle_engine, step_events
+
+pytestmark = both_schedulers
 
 
 def test_every_entry_of_the_trace_can_be_looked_up() -> None:

@@ -16,6 +16,7 @@ from tests.engine.tiny import (
     GREEDY,
     STORY,
     answers_of,
+    both_schedulers,
     eagle_engine,
     host_worker,
     prompts,
@@ -24,6 +25,8 @@ from tests.engine.tiny import (
     step_events,
     tokens,
 )
+
+pytestmark = both_schedulers
 
 LONG = SamplingParams(max_tokens=400, temperature=0.0, ignore_eos=True)
 

@@ -18,7 +18,9 @@ from probes.control import Applied, ControlClient, SetKnobs
 from probes.endpoints import Endpoints
 from probes.events import KnobEvent
 from probes.subscriber import Subscriber
-from tests.engine.tiny import GREEDY, prompts, step_events, tiny_config, tiny_draft, tiny_target
+from tests.engine.tiny import GREEDY, both_schedulers, prompts, step_events, tiny_config, tiny_draft, tiny_target
+
+pytestmark = both_schedulers
 
 DEADLINE_S = 30.0
 

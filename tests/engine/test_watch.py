@@ -10,7 +10,9 @@ import pytest
 from engine.sampling_params import SamplingParams
 from engine.watch import StepWatch
 from probes.events import AlertEvent, StepEvent
-from tests.engine.tiny import STORY, answers_of, prompts, reference, scripted_engine
+from tests.engine.tiny import STORY, answers_of, both_schedulers, prompts, reference, scripted_engine
+
+pytestmark = both_schedulers
 
 
 def step(number: int, **fields: Any) -> StepEvent:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import pytest
+
 from engine.config import EngineConfig
 from engine.core import EngineCore
 from engine.event_sink import MemorySink
@@ -30,6 +32,12 @@ STORY = {"steps": 2, "topk": 4, "draft_tokens": 16}
 CHAIN = {"steps": 3, "topk": 1, "draft_tokens": 4}
 DEEP = {"steps": 4, "topk": 3, "draft_tokens": 20}
 SHAPES = [STORY, CHAIN, DEEP, {"steps": 1, "topk": 2, "draft_tokens": 3}, {"steps": 2, "topk": 2, "draft_tokens": 2}]
+
+VARIANT: dict[str, Any] = {}
+"""Options that every tiny engine gets besides, as a fixture sets them."""
+
+both_schedulers = pytest.mark.usefixtures("scheduler")
+"""``pytestmark`` of modules whose tests must hold with the sync and with the overlap scheduler."""
 
 GREEDY = SamplingParams(max_tokens=24, temperature=0.0, ignore_eos=True)
 
@@ -57,7 +65,7 @@ def tiny_config(knobs: Mapping[str, Any] | None = None, **options: Any) -> Engin
         "debug_checks": True,
         "knobs": Knobs(**{"spec": "on", **(knobs or {})}),
     }
-    return EngineConfig(**{**base, **options})
+    return EngineConfig(**{**base, **VARIANT, **options})
 
 
 def eagle_engine(knobs: Mapping[str, Any] | None = None, **options: Any) -> tuple[LLM, MemorySink]:
