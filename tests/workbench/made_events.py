@@ -131,3 +131,50 @@ def alert(message: str = "acceptance fell to 1.02", **changes: Any) -> AlertEven
         "level": "warning",
     }
     return AlertEvent(**(given | {"code": "acceptance_collapsed", "message": message} | changes))
+
+
+SIMULATED = {"model": "shape:llama-3.1-8b", "weights": "random", "simulate_accept": 2.6}
+"""Start options of an engine whose figures are not a model's."""
+SIMULATION = "accept length set to 2.6; random weights, shape llama-3.1-8b"
+
+
+def gpu_hello(**changes: Any) -> HelloEvent:
+    """Of an engine on a GPU; with ``config=SIMULATED`` of one that simulates."""
+    model = {"name": "llama-3.1-8b", "architecture": "llama", "dtype": "bfloat16", "device": "cuda"}
+    config = {"scheduler": "overlap", "device": "cuda"} | changes.pop("config", {})
+    return hello(model=model, config=config, **changes)
+
+
+def gpu_step(number: int, requests: int = 10, **changes: Any) -> StepEvent:
+    """A step on a GPU, the host ahead of it: a chain of 3, in the graph of the next bucket."""
+    bucket = 1 << (requests - 1).bit_length()
+    spec = changes.pop("spec", True)
+    width, part = (4, "verify") if spec else (1, "decode")
+    slots = requests * width
+    given: dict[str, Any] = {
+        "t": T0 + number * 0.006,
+        "scheduler": "overlap",
+        "graph": f"{part}/{bucket}x{width}",
+        "graph_hit": True,
+        "graph_misses": 3,
+        "shapes": StepShapes(
+            input_ids=[slots], seq_lens=[requests], out_cache_loc=[slots], padded_bucket=[bucket, width]
+        ),
+        "widths": {str(width): requests},
+        "slots_expected": slots,
+        "slots_reserved": slots,
+        "slots_written": slots,
+        "cpu_us": {
+            "schedule": 80, "decide": 20, "plan": 40, "reserve": 30, "draft": 120, "run": 210, "accept": 50,
+            "sync": 20, "wait": 4900, "commit": 250, "publish": 60,
+        },
+        "gpu_us": {"idle": 72, "draft": 820, "run": 4730, "accept": 130, "sync": 90},
+        "round_us": 5840,
+    }  # fmt: skip
+    if spec:
+        given |= {
+            "spec_info": SpecInfo(algorithm="eagle3", steps=3, topk=1, draft_tokens=4),
+            "proposed": 3 * requests,
+            "slots_freed": slots - requests - (requests * 3) // 2,
+        }
+    return step(number, requests, **({"spec": spec} | given | changes))

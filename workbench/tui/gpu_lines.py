@@ -52,5 +52,5 @@ def status_items(state: SessionState, now: float) -> list[Line]:
     idle = "n/a" if reading.idle is None else f"{reading.idle:.1%}"
     items: list[Line] = [[("GPU idle ", "dim"), (idle, "text" if reading.idle is not None else "idle")]]
     if reading.recent:
-        items.append([(f"graph misses {reading.recent}/min", "warn")])
+        items.append([(f"graph miss {reading.recent}/min", "warn")])
     return items

@@ -130,7 +130,7 @@ def numbers_line(state: SessionState, now: float, width: int) -> list[Word]:
         running = "-" if stale else "0" if state.is_idle else str(step.requests)
         queue = "-" if stale else "0" if state.is_idle else str(step.queue)
         items.append([("run ", "dim"), (running, "text"), (" queue ", "dim"), (queue, "text")])
-        long = width >= 110
+        long = width >= (130 if state.has_gpu else 110)
         # Where it is narrow the first pool, the target's, goes without its name.
         names = [pool if index or width >= 100 else "" for index, pool in enumerate(step.kv)]
         pools = [pool_words(name, use.used, use.total, long) for name, use in zip(names, step.kv.values(), strict=True)]

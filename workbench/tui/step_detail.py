@@ -15,6 +15,8 @@ LABEL = 10
 BAR = 8
 TIME = 7
 """Cells of the milliseconds by one clock; the bar follows."""
+NARROW = 20
+"""Cells that the words of a stage need before a bar gets any."""
 
 
 def _labelled(label: str, text: str, width: int, role: str = "text", label_role: str = "dim") -> list[Line]:
@@ -29,15 +31,22 @@ def _time(us: int | None, digits: int) -> str:
     return "·" if us is None else f"{us / 1000:.{digits}f}"
 
 
+def _columns(width: int, on_gpu: bool) -> tuple[int, int]:
+    """(cells for what a stage had, cells of its bar); a narrow pane with two clocks has no bars."""
+    room = width - LABEL - TIME * (1 + on_gpu) - BAR - 2
+    return (room, BAR) if room >= NARROW or not on_gpu else (max(10, room + BAR + 1), 0)
+
+
 def _clock_line(width: int) -> Line:
     """Above the stages where there are two clocks: which column is by which. The bars are the GPU's."""
-    names = f"{'CPU':>{TIME}}{'GPU':>{TIME}} "
-    return [(" " * (width - len(names) - BAR - 1) + names, "dim"), ("ms".ljust(BAR), "dim")]
+    room, _ = _columns(width, True)
+    return [(" " * (LABEL + room) + f"{'CPU ms':>{TIME}}{'GPU ms':>{TIME}}", "dim")]
 
 
 def _stage_lines(stage: Stage, longest: int, width: int, on_gpu: bool) -> list[Line]:
     """The stage's name, what it had, its time by each clock and as a bar; below: who set what."""
-    room = max(10, width - LABEL - TIME * (1 + on_gpu) - BAR - 2)
+    room, bar_cells = _columns(width, on_gpu)
+    room = max(10, room)
     first, *more = wrap(stage.what, room)
     role = "bad" if stage.is_wrong else "text"
     name = f" {stage.name}{' !' if stage.is_wrong else ''}"
@@ -46,7 +55,7 @@ def _stage_lines(stage: Stage, longest: int, width: int, on_gpu: bool) -> list[L
         (fit(name, LABEL), "bad" if stage.is_wrong else "strong"),
         (fit(first, room), role),
         ("".join(fit(_time(us, 1 + on_gpu), TIME, "right") for us in times) + " ", "dim"),
-        (bar((times[-1] or 0) / longest if longest else 0.0, BAR), "note"),
+        (bar((times[-1] or 0) / longest if longest else 0.0, bar_cells), "note"),
     ]
     lines: list[Line] = [head, *([(" " * LABEL, "text"), (part, role)] for part in more)]
     if stage.set_by:

@@ -168,6 +168,45 @@ def test_a_skewed_clock_gives_no_negative_span() -> None:
     assert tally.span == 3600
 
 
+def test_gpu_idle_is_a_share_of_sums_without_idle_waits() -> None:
+    tally = tally_of(
+        made.gpu_step(1, gpu_us={"idle": 9_000_000, "run": 500}, round_us=0),
+        made.gpu_step(2, gpu_us={"idle": 100, "run": 100}),
+        made.gpu_step(3, gpu_us={"idle": 0, "run": 700, "draft": 100}),
+    )
+    assert value_of("gpu_idle", tally) == pytest.approx(0.1)
+    assert value_of("gpu_ms_p50", tally) == pytest.approx(0.5)
+
+
+def test_graph_misses_and_their_share_of_the_steps_that_looked_for_one() -> None:
+    tally = tally_of(
+        *(made.gpu_step(number) for number in (1, 2, 3)),
+        made.gpu_step(4, graph_hit=False),
+        made.prefill(5, scheduler="overlap", gpu_us={"prefill": 900}),
+    )
+    assert value_of("graph_misses", tally) == 1
+    assert value_of("graph_hit_rate", tally) == pytest.approx(0.75)
+
+
+def test_on_a_cpu_nothing_of_the_gpu_is_measured_which_is_no_pass() -> None:
+    tally = tally_of(made.step(1), made.step(2))
+    for name in ("gpu_idle", "gpu_ms_p99", "graph_misses", "graph_hit_rate"):
+        assert value_of(name, tally) is None
+        assert why(name, tally)
+
+
+def test_simulated_is_said_by_the_hello_or_by_a_step() -> None:
+    assert value_of("simulated", tally_of(made.step(1))) == 0
+    assert value_of("simulated", tally_of(made.step(1, simulated=True))) == 1
+    met = Tally()
+    met.meet(made.hello(config=made.SIMULATED))
+    assert value_of("simulated", met) == 1
+    assert met.simulation == made.SIMULATION
+    assert met.span == 0, "who it is, is no part of the window"
+    met.add(made.step(1, simulated=True))
+    assert met.simulation == made.SIMULATION, "the fuller words stay"
+
+
 def test_every_metric_is_named_with_a_meaning_in_the_table_of_its_name() -> None:
     for name, metric in METRICS.items():
         assert metric.name == name

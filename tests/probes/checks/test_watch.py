@@ -10,6 +10,7 @@ import pytest
 
 from probes.checks import METRICS, Tally, WentSilent, read, watch
 from probes.events import KvUse, RequestEvent
+from tests.workbench import made_events
 from tests.workbench.made_engine import MadeEngine
 
 POOLS = {"target": KvUse(used=0, total=1024), "draft": KvUse(used=0, total=1024)}
@@ -81,3 +82,10 @@ def test_an_engine_that_ends_is_no_measurement(engine: MadeEngine) -> None:
 
     with pytest.raises(WentSilent, match="silent"):
         watch(engine.record, 4.0, progress=End(engine))
+
+
+def test_an_engine_without_work_is_known_to_be_simulated(runtime: Path) -> None:
+    with MadeEngine("sim", config=made_events.SIMULATED) as engine:
+        tally = watch(engine.record, 0.3)
+    assert tally.steps == 0
+    assert tally.simulation == made_events.SIMULATION

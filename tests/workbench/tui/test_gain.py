@@ -230,3 +230,14 @@ def test_by_load_lists_what_one_side_knows() -> None:
     assert gains[0].off is None
     assert gains[1].ratio is not None
     assert Gain(1).verdict is Verdict.UNKNOWN
+
+
+def test_under_overlap_a_round_is_as_long_as_the_step_before_so_that_one_must_count_too() -> None:
+    """The first step after a switch catches the draft up: its time must not count for the second."""
+    overlapped = MadeSession()
+    overlapped.decode(1, 3, spec=False, scheduler="overlap")
+    overlapped.decode(1, 3, spec=True, scheduler="overlap")
+    plain = sum(step.mode == "plain" for step in overlapped.items if isinstance(step, StepEvent))
+    spec = sum(step.mode == "spec" for step in overlapped.items if isinstance(step, StepEvent))
+    gain = meter_of(overlapped).at(3, SHAPE, overlapped.t)
+    assert (gain.off_steps, gain.on_steps) == (plain - 2, spec - 3), "the newest one's time is not known yet"

@@ -68,3 +68,32 @@ def test_no_words_are_no_filter() -> None:
 def test_a_wrong_word_is_told_what_is_allowed(text: str, says: str) -> None:
     with pytest.raises(FilterError, match=says.replace("(", r"\(").replace("'", ".")):
         parse_filter(f"reqs>1 {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("gpu>5.7 gpu<5.8", True),
+        ("idle>1 idle<2", True),
+        ("pad=6", True),
+        ("miss", False),
+        ("idle=none", False),
+    ],
+)
+def test_what_a_gpu_engine_adds(text: str, passes: bool) -> None:
+    wanted = parse_filter(text)
+    assert wanted is not None
+    assert wanted.matches(made.gpu_step(7, 10)) is passes
+
+
+def test_on_a_cpu_the_gpus_numbers_are_missing_not_zero() -> None:
+    for text in ("gpu>=0", "idle>=0", "pad>=0", "miss"):
+        wanted = parse_filter(text)
+        assert wanted is not None
+        assert not wanted.matches(made.step(7))
+
+
+def test_missed_graphs_are_found() -> None:
+    wanted = parse_filter("miss")
+    assert wanted is not None
+    assert wanted.matches(made.gpu_step(7, graph_hit=False))

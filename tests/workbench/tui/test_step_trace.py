@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from probes.events import AlertEvent, StepEvent, StepShapes
@@ -74,6 +76,54 @@ def test_unknown_stages_and_quantities_are_shown() -> None:
     assert "set sap by tree.root:rise" in text
 
 
+def pane(step: StepEvent, width: int = 79) -> str:
+    return "\n".join("".join(word for word, _ in line) for line in step_lines(step, width))
+
+
+def test_two_clocks_stand_side_by_side_and_are_named() -> None:
+    text = pane(made.gpu_step(7), 120)
+    assert "5.8 ms by the CPU's clock, 4.9 of them waiting for the GPU; 5.8 ms on the GPU, by CUDA events" in text
+    assert "the GPU waited 0.07 ms for this step: 1.2% of its time since the end of the step before" in text
+    by_name = {stage.name: (stage.cpu_us, stage.gpu_us) for stage in stages(made.gpu_step(7))}
+    assert by_name["run"] == (210, 4730)
+    assert by_name["wait"] == (4900, None)
+    assert "idle" not in by_name, "it is no stage"
+    (run,) = (line for line in text.splitlines() if line.startswith(" run "))
+    assert run.endswith("   0.21   4.73 ████████")
+
+
+def test_prompts_have_a_stage_of_the_gpu_alone() -> None:
+    step = made.prefill(1, gpu_us={"prefill": 2_000}, cpu_us={"run": 100, "wait": 10, "commit": 5})
+    by_name = {stage.name: (stage.cpu_us, stage.gpu_us) for stage in stages(step)}
+    assert by_name["prefill"] == (None, 2_000)
+
+
+def test_a_cpu_engine_has_one_clock_and_no_word_of_a_gpu() -> None:
+    text = pane(made.step(1, cpu_us={"run": 1000, "wait": 1, "commit": 100}))
+    assert "GPU" not in text
+    assert "CUDA" not in text
+
+
+def test_after_an_idle_wait_the_gpu_had_nothing_to_wait_for() -> None:
+    text = pane(made.gpu_step(1, gpu_us={"idle": 9_000_000, "run": 900}, round_us=0))
+    assert "the engine had no work before this step" in text
+    assert "9000" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "graph verify/16x4 hit, 6 of its 16 rows padding"),
+        ({"requests": 16}, "graph verify/16x4 hit, no row padding"),
+        ({"graph_hit": False, "shapes": StepShapes()}, "graph verify/16x4 MISS: not captured, so eager"),
+        ({"graph": None, "graph_hit": None}, "40 rows written, eager"),
+    ],
+)
+def test_the_graph_its_hit_and_its_padding(changes: dict[str, Any], words: str) -> None:
+    by_name = {stage.name: stage for stage in stages(made.gpu_step(1, **changes))}
+    assert words in by_name["run"].what
+
+
 def test_setter_without_its_reason() -> None:
     assert setter_of(the_story(), "decision") == "engine.spec.policy:ThresholdPolicy.decide"
     assert setter_of(the_story(), "nothing") == ""
@@ -81,7 +131,12 @@ def test_setter_without_its_reason() -> None:
 
 @pytest.mark.parametrize("width", [40, 63, 79, 120])
 def test_no_line_is_wider_than_the_pane(width: int) -> None:
-    for step in (the_story(), made.step(1, 4), made.prefill(2, 3000, reason_detail="日本語 " * 30)):
+    for step in (
+        the_story(),
+        made.step(1, 4),
+        made.gpu_step(3, 10),
+        made.prefill(2, 3000, reason_detail="日本語 " * 30),
+    ):
         assert all(sum(width_of(word) for word, _ in line) <= width for line in step_lines(step, width))
 
 
