@@ -97,7 +97,7 @@ def _run(options: argparse.Namespace) -> int:
     from engine.gpu_check.stages import chosen
 
     sizes = QUICK if options.quick else FULL
-    machine, described = describe(options.device), msgspec.to_builtins(sizes)
+    machine, described = describe(options.device), msgspec.json.decode(msgspec.json.encode(sizes))
     file = load(options.out)
     same_machine(file, machine, described)
     file.machine, file.sizes, file.running = machine, described, None

@@ -118,7 +118,7 @@ def _greedy(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
 def _build_tree(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
     """4/2/16: a pool of 4 and 16 candidates."""
     scores = torch.rand(n, 20, device=device)
-    scores[:, 4:] *= 0.1  # children below their parents
+    scores[:, :4] += 1.0  # parents above their children
     tokens = torch.randint(0, shape.vocab_size, (n, 20), device=device)
     parents = torch.tensor([-1] * 4 + [i // 4 for i in range(16)], dtype=torch.int32, device=device)
     roots, out = torch.zeros(n, dtype=torch.int64, device=device), tree.TreeBuffers.empty(n, 16, device)

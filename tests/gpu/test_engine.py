@@ -78,6 +78,12 @@ def test_every_backend_says_the_same(expected: list[Completion], attention: str)
     assert_near_ties_only(expected, llm)
 
 
+@pytest.mark.parametrize("shape", [CHAIN, TREE, DEEP], ids=["chain", "tree", "deep"])
+def test_a_request_alone_says_the_same(expected: list[Completion], llm: LLM, shape: dict[str, int]) -> None:
+    llm.set_knobs(spec="on", draft_sync="lazy", **shape)
+    assert_near_ties_only(expected[:1], llm)
+
+
 def test_a_prompt_of_several_chunks_says_the_same(llm: LLM) -> None:
     long = [[(5 * j) % 256 for j in range(400)], *GIVEN[:2]]
     expected = host_reference(tiny()[0], long, 12)
