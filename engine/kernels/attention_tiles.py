@@ -1,0 +1,83 @@
+"""Shapes of the attention kernels' programs, and how many there are.
+
+Chosen by registers, spills and shared memory of what Triton 3.6 makes for sm_90, so that enough programs fit a
+multiprocessor to keep its memory busy while some of them are at their first or last key: of a decode or a narrow verify
+four, of a wide verify three. Rows of 32 are not used in 16 bits: they take more registers than 64, which a warpgroup's
+products (wgmma) are made for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from engine.kernels.dispatch import next_power_of_2
+
+PROGRAMS_PER_SM = 2
+"""A batch with fewer programs than this has long prefixes split."""
+LEAST_KEYS = 256
+"""A part of a prefix is at least this long: merging costs about as much as reading these many keys."""
+INTERPRETED_SMS = 4
+"""Multiprocessors that the interpreter is told of: small enough for tests to meet both sides of the choice."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a program is laid out. ``rows`` and ``keys`` are powers of two, at least 16 (what tl.dot takes)."""
+
+    rows: int
+    """Queries x heads of a group that a program holds."""
+    keys: int
+    """Keys of one step of its loop."""
+    warps: int
+    stages: int
+    """Tiles of keys on the way or in use, as Triton counts: stages - 1 buffers."""
+    registers: int | None = None
+    """The most a thread may have, so that one program more fits a multiprocessor. None: what the compiler takes."""
+
+
+def servable(head_dim: int, dtype: torch.dtype) -> bool:
+    """The kernels can serve this: a power of two from 16 to 256, in bfloat16, float16 or float32."""
+    return dtype in (torch.bfloat16, torch.float16, torch.float32) and head_dim in (16, 32, 64, 128, 256)
+
+
+def multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else INTERPRETED_SMS
+
+
+def most_rows(dim: int, dtype: torch.dtype) -> int:
+    """Rows of the largest tile: what one warpgroup's matrix instruction takes, or what float32 has registers for."""
+    return 32 if dtype == torch.float32 and dim <= 64 else 16 if dtype == torch.float32 else 64
+
+
+def verify_tile(queries: int, tail: int, dim: int, dtype: torch.dtype, *, few: bool) -> Tile:
+    """For ``queries`` rows a key head, and tail keys, which have to fit one tile.
+
+    ``few``: each program has a multiprocessor to itself, so what counts is how long one takes, not how many fit.
+    """
+    rows = 16 if queries <= 16 else most_rows(dim, dtype)
+    if dtype == torch.float32:  # on plain FMAs: Triton has no other exact product
+        tile = Tile(rows, 32, 4, 2) if dim <= 64 else Tile(rows, 16, 8, 2)
+    elif dim == 256:
+        tile = Tile(rows, 32, 8, 3)
+    elif few:
+        tile = Tile(rows, 64, 4, 4 if rows == 16 else 3)
+    else:
+        tile = Tile(rows, 32, 4, 3, 128 if rows == 16 else 168)
+    return replace(tile, keys=max(tile.keys, next_power_of_2(max(tail, 1))))
+
+
+def split_count(programs: int, most_keys: int, sms: int) -> int:
+    """Parts that a prefix of ``most_keys`` is cut into at most."""
+    wanted = PROGRAMS_PER_SM * sms // programs
+    return max(1, min(wanted, most_keys // LEAST_KEYS))
+
+
+def extend_tile(queries: int, dim: int, dtype: torch.dtype) -> Tile:
+    """For chunks of at most ``queries`` rows a key head."""
+    if dtype == torch.float32:
+        return verify_tile(queries, 0, dim, dtype, few=False)
+    if queries <= 64:
+        return Tile(64, 32 if dim == 256 else 64, 4, 3)
+    return Tile(128, 32 if dim == 256 else 64, 8, 3)
