@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import torch
 
-from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, next_power_of_2, tl, use_triton
 
 PROGRAMS = 528
 """Programs that the first stage spreads its rows over: about four for each multiprocessor of an H200."""
 
 
-def greedy(logits: torch.Tensor) -> torch.Tensor:
-    """[N, V], rows may lie apart -> int64 [N]. A row with NaN gives some id below V."""
-    return _greedy_triton(logits) if use_triton(logits) else greedy_reference(logits)
+def greedy(logits: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """[N, V], rows may lie apart -> int64 [N], in `out` (contiguous) where one is given.
+
+    A row with NaN gives some id below V.
+    """
+    return _greedy_triton(logits, out) if use_triton(logits) else greedy_reference(logits, out)
 
 
-def greedy_reference(logits: torch.Tensor) -> torch.Tensor:
+def greedy_reference(logits: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """`greedy` in torch, whose argmax gives the first of equal maxima."""
-    return logits.argmax(dim=-1)
+    chosen = logits.argmax(dim=-1)
+    return chosen if out is None else out.copy_(chosen)
 
 
-def _greedy_triton(logits: torch.Tensor) -> torch.Tensor:
+def _greedy_triton(logits: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
     n, vocab = logits.shape
-    out = torch.empty(n, dtype=torch.int64, device=logits.device)
+    if out is None:
+        out = torch.empty(n, dtype=torch.int64, device=logits.device)
+    check_contiguous(out=out)
     if not n:
         return out
     block = min(2048 if n < PROGRAMS // 4 else 4096, next_power_of_2(vocab))
@@ -51,7 +57,7 @@ def _greedy_triton(logits: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@jit
+@jit(do_not_specialize_on_alignment=["where_ptr"])
 def _part_kernel(
     logits_ptr: tl.tensor,
     best_ptr: tl.tensor,
@@ -82,7 +88,7 @@ def _part_kernel(
     tl.store(where_ptr + at, lowest.to(tl.int64))
 
 
-@jit
+@jit(do_not_specialize_on_alignment=["out_ptr"])
 def _merge_kernel(
     best_ptr: tl.tensor, where_ptr: tl.tensor, out_ptr: tl.tensor, parts: tl.constexpr, block: tl.constexpr
 ) -> None:

@@ -48,6 +48,7 @@ def rope_and_write(
 
     qkv [N, (H + 2 Hkv) D], rows may lie apart; table as of `rope_table`; positions, loc int64 [N];
     k_pool, v_pool [slots, Hkv, D], a slot contiguous. Rows that share a slot (padding) leave any one of theirs there.
+    With 0 heads there is no q in qkv, and [N, 0, D] comes back.
     """
     rope = _rope_and_write_triton if use_triton(qkv) else rope_and_write_reference
     return rope(qkv, table, positions, loc, k_pool, v_pool, heads)

@@ -59,6 +59,8 @@ def compile_all(dtype: torch.dtype) -> None:
         k_pool, v_pool = torch.zeros(2, 1, 8, kv_heads, head_dim, dtype=dtype)
         index = torch.zeros(2, dtype=torch.int64)
         rope.rope_and_write(qkv, table, index, index, k_pool[0], v_pool[0], heads)
+        kv = torch.zeros(2, 2 * kv_heads * head_dim, dtype=dtype)
+        rope.rope_and_write(kv, table, index, index, k_pool[0], v_pool[0], 0)
         path, kept = torch.zeros(2, 4, dtype=torch.int32), torch.ones(2, dtype=torch.int32)
         compaction.compact(k_pool, v_pool, path, kept, torch.zeros(2, 16, dtype=torch.int64))
     for n, vocab in [(1, 128256), (250, 128256), (600, 49152)]:

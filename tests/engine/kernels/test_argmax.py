@@ -30,6 +30,12 @@ def test_the_kernel_chooses_as_the_host_worker_does(interpreted: None) -> None:
     assert torch.equal(greedy(logits), host_greedy(logits))
 
 
+def test_tokens_go_where_they_are_asked_to(interpreted: None) -> None:
+    logits, out = comparisons.made(2, 3000, dtype=torch.float32), torch.zeros(4, dtype=torch.int64)
+    assert greedy(logits, out[1:3]).data_ptr() == out[1:].data_ptr()
+    assert out.tolist() == [0, *logits.argmax(dim=-1).tolist(), 0]
+
+
 def test_no_rows_give_no_tokens(interpreted: None) -> None:
     assert greedy(torch.zeros(0, 100)).tolist() == []
 
