@@ -6,13 +6,11 @@ Pools are one layer's ``k`` and ``v``, [slots, kv_heads, head_dim] each. The slo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 BackendName = Literal["auto", "flashinfer", "triton", "torch"]
 
@@ -126,50 +124,51 @@ def choose_backend(
     Raises:
         ValueError: the one asked for cannot serve this shape; the message says what to choose instead.
     """
-    shape = (heads, kv_heads, head_dim, dtype, device)
+    shape = _Shape(heads, kv_heads, head_dim, dtype, device)
     words = f"{shape_words(heads, kv_heads, head_dim, dtype)} on {device}"
     if name != "auto":
-        backend = _MAKERS[name](device)
-        reason = backend.refuses(*shape)
+        backend, reason = _make(name, shape)
         if reason is None:
             return backend, "as asked"
-        others = [other for other in _AUTO if other != name and _MAKERS[other](device).refuses(*shape) is None]
+        others = [other for other in _AUTO if other != name and _make(other, shape)[1] is None]
         instead = f"choose attention={others[0]} or auto" if others else "no other backend serves it either"
         raise ValueError(f"attention={name} cannot serve {words}: {reason}; {instead}")
     if device.type != "cuda":
-        return _MAKERS["torch"](device), f"the device is {device.type}"
+        return _make("torch", shape)[0], f"the device is {device.type}"
     reasons: list[str] = []
     for candidate in _AUTO:
-        backend = _MAKERS[candidate](device)
-        reason = backend.refuses(*shape)
+        backend, reason = _make(candidate, shape)
         if reason is None:
             return backend, "; ".join(reasons) or "plans nothing on the host, so steps can overlap"
         reasons.append(f"not {candidate}: {reason}")
     raise ValueError(f"no attention backend serves {words}: {'; '.join(reasons)}")
 
 
-def _flashinfer(device: torch.device) -> AttentionBackend:
-    from engine.attention.flashinfer_backend import FlashInferBackend
-
-    return FlashInferBackend(device)
-
-
-def _triton(device: torch.device) -> AttentionBackend:
-    from engine.attention.triton_backend import TritonBackend
-
-    return TritonBackend(device)
-
-
-def _torch(device: torch.device) -> AttentionBackend:
-    from engine.attention.torch_backend import TorchBackend
-
-    return TorchBackend()
-
-
-_MAKERS: dict[str, Callable[[torch.device], AttentionBackend]] = {
-    "flashinfer": _flashinfer,
-    "triton": _triton,
-    "torch": _torch,
-}
-_AUTO = ("triton", "torch")
+_AUTO: tuple[BackendName, ...] = ("triton", "torch")
 """In this order."""
+
+
+class _Shape(NamedTuple):
+    heads: int
+    kv_heads: int
+    head_dim: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+def _make(name: BackendName, shape: _Shape) -> tuple[AttentionBackend, str | None]:
+    """The backend of this name, and why it refuses the shape."""
+    backend: AttentionBackend
+    if name == "flashinfer":
+        from engine.attention.flashinfer_backend import FlashInferBackend
+
+        backend = FlashInferBackend(*shape)
+    elif name == "triton":
+        from engine.attention.triton_backend import TritonBackend
+
+        backend = TritonBackend(shape.device)
+    else:
+        from engine.attention.torch_backend import TorchBackend
+
+        backend = TorchBackend()
+    return backend, backend.refuses(*shape)
