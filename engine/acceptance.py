@@ -73,7 +73,10 @@ def _walk_decodes(
 
     forced = None
     if simulate_accept is not None:
-        forced = forced_lengths(simulate_accept, [r.seed for r in requests], [len(r.ids) - 1 for r in requests])
+        kept = forced_lengths(simulate_accept, [r.seed for r in requests], [len(r.ids) - 1 for r in requests])
+        forced = [
+            min(most, row.width) for most, row in zip(kept, plan.decodes, strict=True)
+        ]  # a plain row has no child
     return walk_trees(DraftTrees(tokens, parents), draw_at, forced)
 
 

@@ -30,7 +30,10 @@ def test_it_depends_on_seed_and_position_alone() -> None:
 def test_an_engine_accepts_what_it_is_told_to(knobs: dict[str, int]) -> None:
     """A head of random weights, which accepts next to nothing by itself."""
     llm, sink = eagle_engine(knobs, simulate_accept=2.6)
-    llm.generate(prompts(8), GREEDY)
+    done = llm.generate(prompts(8), GREEDY)
+    assert [(c.error, len(c.token_ids)) for c in done] == [(None, 40)] * 8, (
+        "also those with one token left, beside others"
+    )
     steps = [step for step in step_events(sink) if step.verified]
     assert all(step.simulated for step in step_events(sink))
     emitted = sum(step.correct_drafts + step.verified for step in steps)
