@@ -263,7 +263,7 @@ def is_steady(before: StepEvent, step: StepEvent) -> bool:
         and before.requests == step.requests > 0
         and before.knob_epoch == step.knob_epoch
         and not (step.finished or before.finished or step.prefill_tokens or before.prefill_tokens)
-        and not step.replanned
+        and not (step.replanned or step.overrun)
         and step.emitted > 0
         and len(step.widths) <= 1
     )

@@ -83,7 +83,7 @@ def graph_text(step: StepEvent) -> str:
 
 
 SOMETIMES = {
-    "prefill": "the prompts' chunks, beside or without decodes",
+    "prefill": "the target's forward over the prompts' chunks",
     "wait": "the host waits for the step's result",
     "commit": "what it gave is handed on: tokens, stops, slots",
 }
@@ -99,6 +99,7 @@ def stages(step: StepEvent) -> list[Stage]:
     plan_parts += [f"{step.prefill_tokens} prompt tokens"] if step.prefill_tokens else []
     debt = f"{step.draft_lag} tokens behind, {step.draft_debt_bytes / 1024:.0f} KiB of hidden states held"
     replanned = ", planned a second time" if step.replanned else ""
+    overrun = f"; {counted(step.overrun, 'request')} had ended before" if step.overrun else ""
     what = {
         "schedule": f"{', '.join(asked)}; {step.queue} wait",
         "decide": f"{step.mode.upper()} because {step.reason}",
@@ -110,7 +111,7 @@ def stages(step: StepEvent) -> list[Stage]:
         "accept": acceptance_text(step),
         "sync": debt if step.draft_lag or step.draft_debt_bytes else "the draft's KV is up to date",
         "wait": SOMETIMES["wait"],
-        "commit": SOMETIMES["commit"],
+        "commit": SOMETIMES["commit"] + overrun,
         "publish": f"{step.slots_freed} slots freed, {step.finished} requests ended",
     }
     wrong = {

@@ -372,3 +372,13 @@ def test_a_recording_that_exists_is_not_overwritten(
     assert main(["audit", "--requests", "8", "--recording", str(path)]) == ExitCode.USAGE
     assert "kept.mcap" in capsys.readouterr().err
     assert path.read_bytes() == b"mine"
+
+
+def test_a_simulated_engine_is_named_so(evidence: Evidence) -> None:
+    assert report(Audited(evidence, compare(evidence)), "t")["simulated"] is False
+    hello = evidence.screen.hello
+    assert hello is not None
+    evidence.screen.hello = msgspec.structs.replace(hello, config={**hello.config, "simulate_accept": 2.6})
+    audited = Audited(evidence, compare(evidence))
+    assert "SIMULATED: accept length set to 2.6" in audit_lines(audited)
+    assert report(audited, "t")["simulation"] == "accept length set to 2.6"

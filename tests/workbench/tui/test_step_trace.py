@@ -98,6 +98,11 @@ def test_prompts_have_a_stage_of_the_gpu_alone() -> None:
     assert by_name["prefill"] == (None, 2_000)
 
 
+def test_requests_that_ended_in_flight_are_told() -> None:
+    by_name = {stage.name: stage for stage in stages(made.gpu_step(1, overrun=2))}
+    assert by_name["commit"].what.endswith("2 requests had ended before")
+
+
 def test_a_cpu_engine_has_one_clock_and_no_word_of_a_gpu() -> None:
     text = pane(made.step(1, cpu_us={"run": 1000, "wait": 1, "commit": 100}))
     assert "GPU" not in text
