@@ -12,8 +12,13 @@ import torch
 from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
 from engine.models.rotary import rotation_table
 
-PAIRS = 512
-"""Pairs a program turns: with 8 heads of 128 a row of 32 + 2 × 8 heads is six programs, each of two warps."""
+FEW_ROWS = 64
+"""Up to here a row is spread over more programs. Beyond, the GPU has enough of them, and starting them takes time."""
+
+
+def _pairs(rows: int) -> int:
+    """Pairs a program turns, eight a thread: a row of 32 + 2 × 8 heads of 128 is six programs, with many rows three."""
+    return 512 if rows <= FEW_ROWS else 1024
 
 
 def rope_table(
@@ -90,7 +95,7 @@ def _rope_and_write_triton(
     half = head_dim // 2
     half_block = next_power_of_2(half)
     total = heads + 2 * kv_heads
-    head_block = min(max(PAIRS // half_block, 1), next_power_of_2(total))
+    head_block = min(max(_pairs(n) // half_block, 1), next_power_of_2(total))
     q = torch.empty((n, heads, head_dim), dtype=qkv.dtype, device=qkv.device)
     _rope_and_write_kernel[(n, -(-total // head_block))](
         qkv,

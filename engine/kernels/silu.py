@@ -7,8 +7,13 @@ import torch.nn.functional as F
 
 from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
 
-BLOCK = 1024
-"""Columns a program: eight a thread of four warps, and a single row of 14,336 is still 14 programs."""
+FEW_ROWS = 64
+"""Up to here a row is spread over more programs. Beyond, the GPU has enough of them, and starting them takes time."""
+
+
+def _columns(rows: int) -> int:
+    """Columns a program of four warps, eight a thread (a row of 14,336 is then 14 programs), with many rows 16."""
+    return 1024 if rows <= FEW_ROWS else 2048
 
 
 def silu_mul(gate_up: torch.Tensor) -> torch.Tensor:
@@ -25,9 +30,10 @@ def silu_mul_reference(gate_up: torch.Tensor) -> torch.Tensor:
 def _silu_mul_triton(gate_up: torch.Tensor) -> torch.Tensor:
     n, inner = gate_up.shape[0], gate_up.shape[1] // 2
     out = torch.empty((n, inner), dtype=gate_up.dtype, device=gate_up.device)
-    block = min(BLOCK, next_power_of_2(inner))
+    block = min(_columns(n), next_power_of_2(inner))
     grid = (n, -(-inner // block))
-    _silu_mul_kernel[grid](gate_up, out, gate_up.stride(0), inner=inner, block=block, num_warps=max(block // 256, 1))
+    warps = min(max(block // 256, 1), 4)
+    _silu_mul_kernel[grid](gate_up, out, gate_up.stride(0), inner=inner, block=block, num_warps=warps)
     return out
 
 

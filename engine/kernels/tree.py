@@ -124,7 +124,7 @@ def _build_tree_triton(
     pool_block, node_block = next_power_of_2(pool), next_power_of_2(width)
     largest = max(pool_block, node_block)
     _build_tree_kernel[(batch,)](
-        scores.contiguous(),
+        scores.float().contiguous(),
         tokens.contiguous(),
         parents.contiguous(),
         roots.contiguous(),

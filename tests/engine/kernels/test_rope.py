@@ -52,7 +52,16 @@ def test_the_reference_turns_as_the_host_worker_does(scaling: dict[str, float] |
 @pytest.mark.parametrize("dtype", comparisons.DTYPES)
 @pytest.mark.parametrize(
     ("n", "heads", "kv_heads", "head_dim"),
-    [(1, 32, 8, 128), (3, 9, 3, 64), (2, 4, 2, 80), (5, 1, 1, 2), (2, 40, 1, 16), (1, 2, 2, 256), (2, 0, 2, 64)],
+    [
+        (1, 32, 8, 128),
+        (3, 9, 3, 64),
+        (2, 4, 2, 80),
+        (5, 1, 1, 2),
+        (2, 40, 1, 16),
+        (1, 2, 2, 256),
+        (2, 0, 2, 64),
+        (65, 5, 1, 128),
+    ],
 )
 def test_the_kernel_equals_the_reference(
     interpreted: None, n: int, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype

@@ -16,7 +16,7 @@ def test_the_reference_is_torchs_own() -> None:
 
 
 @pytest.mark.parametrize("dtype", comparisons.DTYPES)
-@pytest.mark.parametrize(("n", "inner"), [(1, 14336), (3, 1536), (2, 100), (4, 1), (2, 2049)])
+@pytest.mark.parametrize(("n", "inner"), [(1, 14336), (3, 1536), (2, 100), (4, 1), (2, 2049), (65, 2100)])
 def test_the_kernel_equals_the_reference(interpreted: None, n: int, inner: int, dtype: torch.dtype) -> None:
     comparisons.silu_muls(n, inner, dtype, "cpu")
 
