@@ -138,7 +138,8 @@ def test_bytes_of_a_token_are_worked_out_rightly() -> None:
 def test_stages_of_a_step_are_those_of_the_source_in_order() -> None:
     begun = [
         stage
-        for call in calls("engine/core.py")
+        for path in ("engine/core.py", "engine/host_worker.py", "engine/landing.py")
+        for call in calls(path)
         if name_of(call) in ("begin", "begin_step") and (stage := constant(call.args[0])) is not None
     ]
     told = list(table(section(ARCHITECTURE, "One step's life")))

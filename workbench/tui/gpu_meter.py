@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from probes.events import StepEvent
-from probes.gpu_time import GpuShare, idle_us, share_of
+from probes.gpu_time import GpuShare, busy_us, idle_us
 from workbench.step_words import missed_graph
 
 IDLE_S = 10.0
@@ -61,11 +61,12 @@ class GpuMeter:
         if step.graph_misses is not None:
             self._counted = step.graph_misses
         self.is_seen |= bool(step.gpu_us) or step.graph is not None
-        if idle_us(step) is not None:
-            share = share_of([step])
-            self._shares.append(StepTimes(step.t, share.idle, share.busy))
-            self._share.idle += share.idle
-            self._share.busy += share.busy
+        idle = idle_us(step)
+        if idle is not None:
+            times = StepTimes(step.t, idle, busy_us(step))
+            self._shares.append(times)
+            self._share.idle += times.idle
+            self._share.busy += times.busy
             self._trim(step.t)
 
     def read(self, now: float) -> GpuReading:
