@@ -100,4 +100,12 @@ def _plan(
     sizes = config.graph_batch_sizes or ladder(config.max_running)
     graphs = len(sizes) * GRAPHS_A_BATCH_SIZE[draft is not None] if config.graphs and attention.graphs else 0
     itemsize = choices.arithmetic.activations.itemsize
-    return plan_memory(config, target, draft, itemsize, GpuMemory.of(choices.device), graphs)
+    return plan_memory(
+        config,
+        target,
+        draft,
+        itemsize,
+        GpuMemory.of(choices.device),
+        graphs=graphs,
+        plans_attention=attention.needs_lengths,
+    )

@@ -25,6 +25,8 @@ LIBRARIES = 1 << 30
 """cuBLAS, compiled kernels, and their workspaces."""
 EACH_GRAPH = 4 << 20
 """What a captured graph holds beside its tensors."""
+ATTENTION_PLANS = 2 << 30
+"""Partial results of FlashInfer's split keys, for each batch size and width."""
 GRAPHS_A_BATCH_SIZE = {False: 2, True: 5}
 """Whether there is a draft -> graphs captured for each batch size: decode and settle; draft, verify and settle too."""
 
@@ -77,7 +79,14 @@ class MemoryPlan:
 
 
 def plan_memory(
-    config: EngineConfig, target: LlamaShape, draft: Eagle3Shape | None, itemsize: int, gpu: GpuMemory, graphs: int
+    config: EngineConfig,
+    target: LlamaShape,
+    draft: Eagle3Shape | None,
+    itemsize: int,
+    gpu: GpuMemory,
+    *,
+    graphs: int,
+    plans_attention: bool = False,
 ) -> MemoryPlan:
     """Plan a device's memory.
 
@@ -88,6 +97,7 @@ def plan_memory(
         itemsize: bytes of a weight, an activation, a key.
         gpu: what there is.
         graphs: how many will be captured.
+        plans_attention: attention keeps buffers for each batch that it plans on the host.
 
     Raises:
         ValueError: the KV pool asked for, or one longest request, does not fit; it says what to change.
@@ -103,6 +113,8 @@ def plan_memory(
         beside["draft KV"] = config.page_size + config.max_running * WAITING_ROWS
     parts["logits and inputs"] = _static_buffers(config, target, draft) * itemsize
     parts["CUDA graphs"] = graphs * EACH_GRAPH + (_verify_workspace(config, target, draft) * itemsize if graphs else 0)
+    if plans_attention:
+        parts["attention plans"] = ATTENTION_PLANS
     parts["step workspace"] = _step_workspace(config, target, draft, itemsize)
     room = int(gpu.total * config.memory_fraction) - sum(parts.values())
     room -= sum(slots[pool] * beside[pool] for pool in slots)

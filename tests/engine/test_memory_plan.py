@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.config import EngineConfig
-from engine.memory_plan import GIB, GpuMemory, MemoryPlan, plan_memory, usable_kv_tokens
+from engine.memory_plan import ATTENTION_PLANS, GIB, GpuMemory, MemoryPlan, plan_memory, usable_kv_tokens
 from engine.models.named_shapes import SHAPES
 from engine.models.tensor_check import draft_tensors, parameters_of, target_tensors
 from probes.knobs import Knobs
@@ -18,11 +18,14 @@ H200 = GpuMemory(total=140 * GIB, taken=GIB // 2)
 CHAIN = Knobs(steps=3, topk=1, draft_tokens=4)
 
 
-def plan(*, has_draft: bool = True, graphs: int = 100, gpu: GpuMemory = H200, **options: Any) -> MemoryPlan:
+def plan(
+    *, has_draft: bool = True, graphs: int = 100, gpu: GpuMemory = H200, plans_attention: bool = False, **options: Any
+) -> MemoryPlan:
     config = EngineConfig(
         **{"model": LLAMA.name, "device": "cuda", "page_size": 64, "prefill_chunk": 8192, "knobs": CHAIN, **options}
     )
-    return plan_memory(config, LLAMA.shape, LLAMA.head_shape if has_draft else None, 2, gpu, graphs)
+    head = LLAMA.head_shape if has_draft else None
+    return plan_memory(config, LLAMA.shape, head, 2, gpu, graphs=graphs, plans_attention=plans_attention)
 
 
 def test_weights_and_kv_of_target_and_draft_are_all_in_it() -> None:
@@ -59,6 +62,10 @@ def test_without_a_draft_nothing_is_kept_for_one() -> None:
 
 def test_no_graphs_no_memory_for_them() -> None:
     assert plan(graphs=0).parts["CUDA graphs"] == 0
+
+
+def test_attention_that_plans_on_the_host_gets_room_for_it() -> None:
+    assert plan(plans_attention=True).planned - plan().planned == ATTENTION_PLANS
 
 
 def test_people_can_read_it() -> None:
