@@ -68,16 +68,27 @@ class StepChecks:
         same(name, "correct drafts", (STEPS, step.correct_drafts), (RULE, sum(step.correct_by_position)))
         length = 1 + step.correct_drafts / step.verified if step.verified else None
         same(name, "accept length", (STEPS, step.accept_length), (RULE, length))
-        # A plain row gives one token, a verified one its correct drafts and the bonus, a finished prompt its first.
-        made = step.requests + step.correct_drafts + self._first_tokens[step.step]
+        # A plain row gives one token, a verified one its correct drafts and the bonus, a finished prompt its first; the
+        # row of a request that had ended while the step flew gives nothing.
+        made = self._landed(step) + step.correct_drafts + self._first_tokens[step.step]
         same(name, "tokens emitted and discarded", (STEPS, step.emitted + step.discarded), (RULE, made))
 
+    def _landed(self, step: StepEvent) -> int:
+        """Decode requests that were still there when the step landed."""
+        least = step.requests - step.overrun
+        if not step.overrun or not step.prefill_requests:
+            return least
+        # Of decodes or of prompts: the rows know, which are of decodes alone.
+        rows = self._rows.get(step.step)
+        return min(max(least, len(rows.rows) if rows is not None else 0), step.requests)
+
     def _against_rows(self, step: StepEvent, event: RowsEvent | None) -> None:
-        if event is None and not step.requests:
+        landed = self._landed(step)
+        if event is None and not landed:
             return
         name, same = f"step {step.step}", self._same
         rows = event.rows if event is not None else []
-        same(name, "decode requests", (STEPS, step.requests), (ROWS, len(rows)))
+        same(name, "decode requests", (STEPS, landed), (ROWS, len(rows)))
         if event is None:
             return
         emitted = sum(row.emitted for row in rows) + self._first_tokens[step.step]
