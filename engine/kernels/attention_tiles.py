@@ -15,7 +15,7 @@ import torch
 from engine.kernels.dispatch import next_power_of_2
 
 PROGRAMS_PER_SM = 2
-"""A batch with fewer programs than this has long prefixes split."""
+"""A batch with fewer programs has long prefixes split. This many fit with the larger of the tiles."""
 LEAST_KEYS = 256
 """A part of a prefix is at least this long: merging costs about as much as reading these many keys."""
 INTERPRETED_SMS = 4
@@ -54,17 +54,17 @@ def most_rows(dim: int, dtype: torch.dtype) -> int:
 def verify_tile(queries: int, tail: int, dim: int, dtype: torch.dtype, *, few: bool) -> Tile:
     """For ``queries`` rows a key head, and tail keys, which have to fit one tile.
 
-    ``few``: each program has a multiprocessor to itself, so what counts is how long one takes, not how many fit.
+    ``few``: at most PROGRAMS_PER_SM of them run, so what counts is how long one takes, not how many fit.
     """
     rows = 16 if queries <= 16 else most_rows(dim, dtype)
     if dtype == torch.float32:  # on plain FMAs: Triton has no other exact product
         tile = Tile(rows, 32, 4, 2) if dim <= 64 else Tile(rows, 16, 8, 2)
     elif dim == 256:
         tile = Tile(rows, 32, 8, 3)
-    elif few:
+    elif few or tail > 32:
         tile = Tile(rows, 64, 4, 4 if rows == 16 else 3)
     else:
-        tile = Tile(rows, 32, 4, 3, 128 if rows == 16 else 168)
+        tile = Tile(rows, 32, 4, 4, 128) if rows == 16 else Tile(rows, 32, 4, 3, 168)
     return replace(tile, keys=max(tile.keys, next_power_of_2(max(tail, 1))))
 
 

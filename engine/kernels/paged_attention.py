@@ -17,7 +17,15 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from engine.kernels.attention_tiles import LEAST_KEYS, most_rows, multiprocessors, servable, split_count, verify_tile
+from engine.kernels.attention_tiles import (
+    LEAST_KEYS,
+    PROGRAMS_PER_SM,
+    most_rows,
+    multiprocessors,
+    servable,
+    split_count,
+    verify_tile,
+)
 from engine.kernels.dispatch import jit, tl, use_triton
 from engine.kernels.online_softmax import LOG2_E, take_keys
 
@@ -86,7 +94,7 @@ def paged_attention(
     sms = multiprocessors(q.device)
     row_blocks = -(-queries // most_rows(dim, q.dtype))
     programs = requests * kv_heads * row_blocks
-    tile = verify_tile(queries, tail, dim, q.dtype, few=programs <= sms)
+    tile = verify_tile(queries, tail, dim, q.dtype, few=programs <= PROGRAMS_PER_SM * sms)
     splits = split_count(programs, bound - tail, sms)
     partial = stats = counts = out  # not looked at
     if splits > 1:
