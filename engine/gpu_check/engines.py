@@ -82,15 +82,20 @@ def _make(session: Session) -> tuple[Engine, Engine]:
     knobs = Knobs(spec="off", **shape_knobs(CHAIN))  # type: ignore[arg-type]
     alone, beside = SwitchedSink(), SwitchedSink()
     without = LLM(target, config=config(session, draft_model="none", knobs=knobs), sink=alone)
-    say(f"engine without a head: {_told(without)}")
     head = LLM(target, draft=draft, config=config(session, simulate_accept=ACCEPT, knobs=knobs), sink=beside)
-    say(f"engine with a head: {_told(head)}")
     return (without, alone), (head, beside)
 
 
-def _told(llm: LLM) -> str:
-    worker = llm.core.worker
-    assert isinstance(worker, DeviceWorker)
-    graphs = f"{len(worker.graphs.ready)} graphs, {worker.graphs.memory / 2**20:.0f} MiB"
-    plan = llm.assembly.memory
-    return f"attention {llm.assembly.attention.name}, {graphs}" + (f"; {plan.text}" if plan is not None else "")
+def told(session: Session) -> dict[str, Any]:
+    """What the two engines are made of: attention, graphs, memory."""
+    found = {}
+    for name, (llm, _) in zip(("plain", "eagle3"), both(session), strict=True):
+        worker, plan = llm.core.worker, llm.assembly.memory
+        assert isinstance(worker, DeviceWorker)
+        found[name] = {
+            "attention": llm.assembly.attention.name,
+            "graphs": len(worker.graphs.ready),
+            "graphs_mib": round(worker.graphs.memory / 2**20),
+            "memory": plan.text if plan is not None else "",
+        }
+    return found

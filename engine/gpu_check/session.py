@@ -19,7 +19,7 @@ from engine.gpu_check.sizes import Sizes
 
 T = TypeVar("T")
 
-HANG_S = 150
+HANG_S = 300
 """No cell takes this long; one that does is stopped, with a traceback, and costs the process."""
 
 

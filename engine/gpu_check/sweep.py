@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from engine.gpu_check.engines import column_knobs, eagle, plain, shape_knobs
+from engine.gpu_check.engines import column_knobs, eagle, plain, shape_knobs, told
 from engine.gpu_check.served_run import Figures, Side, random_prompts
 from engine.gpu_check.session import Session
 from engine.gpu_check.sizes import ACCEPT, CHAIN, DRAFT_SHAPES, THRESHOLD
@@ -14,7 +14,9 @@ from probes.ratio import interleaved
 
 
 def run(session: Session) -> None:
-    """Cells ``sweep/CLIENTS/off over plain``, ``…/threshold over chosen`` and, above the threshold, ``…/eagle3``."""
+    """Cells ``sweep/CLIENTS/off over plain``, ``…/threshold over chosen`` and, above the threshold, ``…/eagle3``; and
+    ``sweep/engines``, what they are measured on."""
+    session.cell("sweep/engines", partial(told, session), 60.0)
     for clients in session.sizes.clients:
         expect = expected_s(clients, 2 * session.sizes.pairs + 2)
         session.cell(f"sweep/{clients}/off over plain", partial(_off_over_plain, session, clients), expect)

@@ -47,10 +47,13 @@ def _header(file: CheckFile) -> str:
         for name in ("driver", "cuda", "torch", "triton", "flashinfer", "python")
         if machine.get(name)
     )
+    engines = file.value("sweep/engines") or {}
+    attention = ", ".join(dict.fromkeys(engine["attention"] for engine in engines.values()))
     return (
         f"{machine.get('card', 'no machine')}; {when}; {versions}. Model {sizes.get('model', '?')}, random weights, "
         f"{sizes.get('dtype', '?')}, {sizes.get('prompt', '?')} prompt and {sizes.get('output', '?')} output tokens, "
-        f"greedy, all requests at once, prefill included, in-process; simulated accept length {ACCEPT} of a {CHAIN}."
+        f"greedy, all requests at once, prefill included, in-process; simulated accept length {ACCEPT} of a {CHAIN}"
+        f"{f'; attention {attention}' if attention else ''}."
     )
 
 
