@@ -46,7 +46,7 @@ def test_the_plan_is_what_is_used_within_five_percent() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SERVE],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         capture_output=True,
         text=True,
         timeout=300,
