@@ -124,7 +124,7 @@ class StepBatches:
         tree = self.tree.rows if self.tree is not None else []
         plain = self.plain.rows if self.plain is not None else []
         self.behind = CatchUp([(row, row.ring) for row in tree if row.ring], uploads)
-        after = {row.index: (row, row.ring) for row in table.rows if row.keeps_draft and row.ring}
+        after = {row.index: (row, row.ring) for row in table if row.keeps_draft and row.ring}
         for row in tree:
             after.pop(row.index, None)
         for row in plain:

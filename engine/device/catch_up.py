@@ -26,6 +26,8 @@ class CatchUp:
     def __init__(self, waiting: Sequence[tuple[Row, int]], uploads: Uploads) -> None:
         """Put the batch into the upload: each row with the count of hidden states that will wait in its ring."""
         self.waiting = list(waiting)
+        if not self.waiting:
+            return
         self._uploads = uploads
         counts = np.array([count for _, count in self.waiting], dtype=np.int64)
         indices = np.array([row.index for row, _ in self.waiting], dtype=np.int64)

@@ -108,10 +108,10 @@ class _Tree(_Growth):
         scores, tokens = self._likeliest(logits)  # [B, k]
         self._keep(scores, tokens, torch.full_like(tokens, -1, dtype=torch.int32))
         frontier = torch.arange(k, device=tokens.device).expand(batch, k)  # places in the pool
-        hidden = hidden[:, None].expand(batch, k, -1)  # of each frontier node's parent, [B, k, hidden]
+        hidden = hidden.repeat_interleave(k, dim=0)  # of each frontier node's parent, [B * k, hidden]; never a view
         sees = self._bits[:k].expand(batch, k)
         for depth in range(1, steps):
-            logits, grown = self.expand(depth, tokens, hidden.reshape(batch * k, -1), sees.contiguous())
+            logits, grown = self.expand(depth, tokens, hidden, sees.contiguous())
             below, ids = self._likeliest(logits)  # [B * k, k]
             candidates = (below.view(batch, k, k) + scores[:, :, None]).view(batch, k * k)
             ids = ids.view(batch, k * k)
@@ -122,7 +122,7 @@ class _Tree(_Growth):
             scores, best = candidates.topk(k, dim=-1)  # [B, k]
             parent = best // k  # frontier node that each survivor hangs on
             grown = grown.view(batch, k, -1)
-            hidden = grown.gather(1, parent[:, :, None].expand(-1, -1, grown.shape[2]))
+            hidden = grown.gather(1, parent[:, :, None].expand(-1, -1, grown.shape[2])).view(batch * k, -1)
             sees = sees.gather(1, parent) | self._bits[depth * k : (depth + 1) * k]
             frontier, tokens = place + best, ids.gather(1, best)
         pool = (torch.cat(self._scores, 1), torch.cat(self._tokens, 1), torch.cat(self._parents, 1))

@@ -7,6 +7,7 @@ wait on the device once everything launched has run; it is exact, for only plain
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.request import Request
@@ -86,6 +87,5 @@ class RowTable:
         """Rows of hidden states that wait, over all requests."""
         return sum(row.lag for row in self._rows.values())
 
-    @property
-    def rows(self) -> list[Row]:
-        return list(self._rows.values())
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows.values())

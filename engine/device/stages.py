@@ -142,11 +142,11 @@ class Stages:
                 logits = nodes[walks.path[at].long()]
                 reports.add(tree.rows[at].request.request_id, logits, walks.emitted[at], count, downloads)
         if prefill is not None and prefill.logits is not None and prefill.drawn is not None:
-            for at, chunk in enumerate(prefill.chunks[i] for i in prefill.finals):
-                count = chunk.request.sampling.logprobs
-                if count is not None:
+            for at, request in enumerate(prefill.chunks[i].request for i in prefill.finals):
+                wanted = request.sampling.logprobs
+                if wanted is not None:
                     logits, drawn = prefill.logits[at : at + 1], prefill.drawn[at : at + 1]
-                    reports.add(chunk.request.request_id, logits, drawn, count, downloads)
+                    reports.add(request.request_id, logits, drawn, wanted, downloads)
         return reports
 
     def _shapes(self, batches: StepBatches) -> StepShapes:

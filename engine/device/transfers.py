@@ -55,12 +55,12 @@ class _Ring:
 
     def room(self, count: int) -> slice:
         """Place for ``count`` more numbers; the arena is replaced by a larger one where it is too small."""
-        if self.used + count > self.arena.memory.numel():
+        if self.used + count >= self.arena.memory.numel():
             larger = _Arena(2 * (self.used + count), self.pinned)
             larger.numbers[: self.used] = self.arena.numbers[: self.used]
             self._arenas[self._at] = self.arena = larger  # views of the old one, and copies into it, keep it alive
         place = slice(self.used, self.used + count)
-        self.used += count
+        self.used += count + count % 2  # pieces stay 16 bytes aligned: kernels are compiled for that apart
         return place
 
 
@@ -80,7 +80,9 @@ class Uploads(_Ring):
         return self.put(np.array(numbers, dtype=np.float64).view(np.int64))
 
     def send(self) -> None:
-        """Start the copy of everything packed since `turn`."""
+        """Start the copy of everything packed since `turn`, if anything was."""
+        if not self.used:
+            return
         packed = self.arena.memory[: self.used]
         if self.pinned:
             self._sent = torch.empty(self.used, dtype=torch.int64, device=self.device)
