@@ -84,6 +84,8 @@ def _make(session: Session) -> tuple[Engine, Engine]:
     alone, beside = SwitchedSink(), SwitchedSink()
     without = LLM(target, config=config(session, draft_model="none", knobs=knobs), sink=alone)
     head = LLM(target, draft=draft, config=config(session, simulate_accept=ACCEPT, knobs=knobs), sink=beside)
+    gc.collect()
+    gc.freeze()  # as the engine process does behind its start
     return (without, alone), (head, beside)
 
 
