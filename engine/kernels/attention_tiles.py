@@ -18,6 +18,8 @@ PROGRAMS_PER_SM = 2
 """A batch with fewer programs has long prefixes split. This many fit with the larger of the tiles."""
 LEAST_KEYS = 256
 """A part of a prefix is at least this long: merging costs about as much as reading these many keys."""
+SHARED_BESIDE = 6144
+"""Bytes of shared memory that a program may take beside its queries and keys."""
 INTERPRETED_SMS = 4
 """Multiprocessors that the interpreter is told of: small enough for tests to meet both sides of the choice."""
 
@@ -44,6 +46,29 @@ def servable(head_dim: int, dtype: torch.dtype) -> bool:
 
 def multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else INTERPRETED_SMS
+
+
+def fitting(tile: Tile, dim: int, itemsize: int, device: torch.device, tail: int = 0) -> Tile:
+    """Fewer keys on the way, then fewer keys a tile (if no fewer than the tail's), where shared memory is short."""
+    if device.type != "cuda":
+        return tile
+    card = torch.cuda.get_device_properties(device)
+    most: int = getattr(card, "shared_memory_per_block_optin", card.shared_memory_per_block)  # torch types the latter
+    room = most - SHARED_BESIDE
+    while _shared_bytes(tile, dim, itemsize) > room:
+        if tile.stages > 2:
+            tile = replace(tile, stages=tile.stages - 1)
+        elif tile.keys > max(16, next_power_of_2(max(tail, 1))):
+            tile = replace(tile, keys=tile.keys // 2)
+        else:
+            break
+    return tile
+
+
+def _shared_bytes(tile: Tile, dim: int, itemsize: int) -> int:
+    """Of queries and keys. wgmma reads a tile of keys while the others are on the way; otherwise it is in registers."""
+    buffers = tile.stages if tile.rows >= 64 else tile.stages - 1
+    return (tile.rows + 2 * tile.keys * buffers) * dim * itemsize
 
 
 def most_rows(dim: int, dtype: torch.dtype) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
-from engine.kernels.attention_tiles import extend_tile, servable
+from engine.kernels.attention_tiles import extend_tile, fitting, servable
 from engine.kernels.dispatch import jit, tl, use_triton
 from engine.kernels.online_softmax import LOG2_E, take_keys
 
@@ -49,6 +49,7 @@ def extend_attention(
     q, out = q.contiguous(), torch.empty(q.shape, dtype=q.dtype, device=q.device)
     queries = max_q * (heads // kv_heads)
     tile = extend_tile(queries, dim, q.dtype)
+    tile = fitting(tile, dim, q.element_size(), q.device)
     _extend[(-(-queries // tile.rows), kv_heads, rows.shape[0])](
         q,
         k,

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from engine.kernels.attention_tiles import (
     LEAST_KEYS,
     PROGRAMS_PER_SM,
+    fitting,
     most_rows,
     multiprocessors,
     servable,
@@ -95,6 +96,7 @@ def paged_attention(
     row_blocks = -(-queries // most_rows(dim, q.dtype))
     programs = requests * kv_heads * row_blocks
     tile = verify_tile(queries, tail, dim, q.dtype, few=programs <= PROGRAMS_PER_SM * sms)
+    tile = fitting(tile, dim, q.element_size(), q.device, tail)
     splits = split_count(programs, bound - tail, sms)
     partial = stats = counts = out  # not looked at
     if splits > 1:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.kernels import paged_attention as module
-from engine.kernels.attention_tiles import LEAST_KEYS, split_count, verify_tile
+from engine.kernels.attention_tiles import LEAST_KEYS, fitting, split_count, verify_tile
 from engine.kernels.paged_attention import MOST_TAIL, new_arrivals, paged_attention
 from tests.engine.attention.cases import Heads, Pages, Verify, node_case, tailed_case, verify_case
 
@@ -173,3 +173,18 @@ def test_a_full_batch_is_not_split() -> None:
 
 def test_a_tile_has_room_for_the_tail() -> None:
     assert verify_tile(16, 64, 128, torch.bfloat16, few=False).keys == 64
+
+
+class SmallGpu:
+    shared_memory_per_block = 48 << 10
+    shared_memory_per_block_optin = 64 << 10
+
+
+@pytest.mark.parametrize(("tail", "keys"), [(4, 32), (64, 64)])
+def test_less_shared_memory_takes_keys_off_the_way_and_then_off_the_tile(
+    monkeypatch: pytest.MonkeyPatch, tail: int, keys: int
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SmallGpu)
+    tile = verify_tile(64, tail, 128, torch.bfloat16, few=True)
+    small = fitting(tile, 128, 2, torch.device("cuda"), tail)
+    assert (small.stages, small.keys) == (2, keys)
