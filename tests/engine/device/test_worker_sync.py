@@ -76,7 +76,7 @@ def test_rings_that_are_half_full_are_emptied_along_with_a_full_one() -> None:
         llm.core.add(name, ids.pop(), LONG)
         for _ in range(steps):
             llm.core.step()
-    seen = []
+    seen: list[list[int]] = []
     while not seen or seen[-1][0] != 0:
         llm.core.step()
         seen.append([llm.core.worker.lag(name) for name in "abc"])

@@ -1,0 +1,188 @@
+"""What a launch may do, and what the device worker says of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from engine.device.worker import DeviceWorker
+from engine.ipc import Failed
+from engine.sampling_params import SamplingParams
+from engine.spec.simulated_acceptance import forced_lengths
+from probes.knobs import KnobError
+from tests.engine.device.device_engines import device_engine, device_worker, with_graphs
+from tests.engine.tiny import CHAIN, DEEP, STORY, eagle_engine, prompts, reference, step_events, tokens
+
+GREEDY = SamplingParams(max_tokens=12, temperature=0.0, ignore_eos=True)
+DRAWN = SamplingParams(max_tokens=12, temperature=1.0, top_p=0.9, seed=3, ignore_eos=True, logprobs=2)
+
+
+class NoReadBack(TorchDispatchMode):
+    """Fails on what would wait for the device: values that become Python's, and shapes that depend on data."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "unique")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        assert not any(name.startswith(banned) for banned in self.NAMES), f"{func} reads the device"
+        if name in ("index", "index_put_", "index_put"):
+            assert not any(i is not None and i.dtype == torch.bool for i in args[1]), f"{func} with a mask has to count"
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def no_read_back() -> Iterator[None]:
+    def refuse(self: torch.Tensor, *args: Any) -> Any:
+        raise AssertionError("a tensor is read")
+
+    with pytest.MonkeyPatch.context() as patch, NoReadBack():
+        for name in ("tolist", "numpy"):
+            patch.setattr(torch.Tensor, name, refuse)
+        yield
+
+
+@pytest.mark.parametrize("shape", [STORY, CHAIN], ids=["tree", "chain"])
+@pytest.mark.parametrize("sync", ["lazy", "eager"])
+def test_a_launch_reads_nothing_back(shape: dict[str, Any], sync: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain, speculating, mixed and prefill steps; greedy and sampled rows; rings emptied at both ends."""
+    launch = DeviceWorker.launch
+
+    def guarded(self: DeviceWorker, *args: Any) -> Any:
+        with no_read_back():
+            return launch(self, *args)
+
+    monkeypatch.setattr(DeviceWorker, "launch", guarded)
+    llm, sink = device_engine({**shape, "draft_sync": sync}, prefill_chunk=24)
+    steps = iter(range(1000))
+    completions = llm.generate(
+        prompts(5, longest=30),
+        [GREEDY, DRAWN, GREEDY, DRAWN, GREEDY],
+        lambda llm: llm.set_knobs(spec="on" if next(steps) % 4 < 2 else "off"),
+    )
+    assert all(completion.error is None for completion in completions)
+    assert {event.mode for event in step_events(sink)} == {"plain", "prefill", "mixed", "spec"}
+
+
+def test_attention_that_plans_on_the_host_needs_exact_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine lands a verify before it launches the next step; a worker that is not landed refuses."""
+    llm, _ = device_engine(CHAIN, scheduler="overlap", debug_checks=False)
+    attention = device_worker(llm).parts.attention
+    plans: list[tuple[list[int], int, int]] = []
+
+    def plan(lengths: list[int], pages: list[list[int]], *, width: int, bucket: int, **sizes: int) -> None:
+        assert all(
+            len(owned) * sizes["page_size"] >= length + width for owned, length in zip(pages, lengths, strict=True)
+        )
+        plans.append((list(lengths), width, bucket))
+
+    attention.needs_lengths, attention.plan = True, plan  # type: ignore[method-assign, assignment]
+    given = prompts(2, longest=20)
+    assert device_worker(llm).needs_landed
+    assert tokens(llm.generate(given, GREEDY)) == tokens(reference(given, GREEDY))
+    assert {(width, bucket) for _, width, bucket in plans} >= {(4, 2)}
+    llm.core.add("late", given[0], GREEDY)
+    llm.core.step()
+    llm.core.step()  # a verify is in flight
+    monkeypatch.setattr(DeviceWorker, "needs_landed", False)
+    failed = [output for output in llm.core.step() if isinstance(output, Failed)]
+    assert [output.message for output in failed if "needs exact lengths; late begins the step with" in output.message]
+
+
+def test_log_probabilities_are_the_host_workers() -> None:
+    given = prompts(4, longest=30, seed=2)
+    sampling = [
+        SamplingParams(max_tokens=12, temperature=t, seed=i, ignore_eos=True, logprobs=count)
+        for i, (t, count) in enumerate([(0.0, 3), (1.0, 0), (0.0, None), (0.8, 5)])
+    ]
+    expected = reference(given, sampling)
+    for knobs in ({"spec": "off"}, {"spec": "on", **STORY}):
+        llm, _ = device_engine(knobs)
+        for ours, theirs in zip(llm.generate(given, sampling), expected, strict=True):
+            assert [report.top_ids for report in ours.logprobs] == [report.top_ids for report in theirs.logprobs]
+            assert [x.chosen for x in ours.logprobs] == pytest.approx([x.chosen for x in theirs.logprobs], abs=1e-9)
+            assert [x.top for x in ours.logprobs] == [pytest.approx(x.top, abs=1e-9) for x in theirs.logprobs]
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "overlap"])
+def test_rows_of_requests_that_left_serve_others(scheduler: str) -> None:
+    """Aborted while a step flies, and more requests in all than rows: nobody inherits anything."""
+    given = prompts(12, longest=30, seed=5)
+    expected = tokens(reference(given, GREEDY))
+    llm, _ = device_engine(STORY, scheduler=scheduler, max_running=3, prefill_chunk=32)
+    for i, prompt in enumerate(given[:3]):
+        llm.core.add(f"leaver-{i}", prompt, DRAWN)
+    for i in range(3):
+        llm.core.step()
+        llm.core.step()
+        llm.core.abort(f"leaver-{i}")
+    assert tokens(llm.generate(given, GREEDY)) == expected
+    assert llm.core.ledger.pages_used == 0
+    assert llm.core.worker.used_slots() == 0
+
+
+def test_a_step_that_breaks_in_its_launch_costs_its_requests_only() -> None:
+    given = prompts(3, longest=20, seed=6)
+    llm, _ = device_engine({"spec": "off"})
+    grow, broken = device_worker(llm).graphs.run, []
+
+    def run(*args: Any) -> bool:
+        if not broken:
+            broken.append(True)
+            raise RuntimeError("no such kernel")
+        return grow(*args)
+
+    device_worker(llm).graphs.run = run  # type: ignore[method-assign]
+    for i, prompt in enumerate(given):
+        llm.core.add(f"r{i}", prompt, GREEDY)
+    failed = [output for _ in range(2) for output in llm.core.step() if isinstance(output, Failed)]
+    assert len(failed) == 3
+    assert tokens(llm.generate(given, GREEDY)) == tokens(reference(given, GREEDY))
+
+
+@pytest.mark.parametrize("accept", [1.0, 2.5, 4.0])
+def test_simulated_acceptance_keeps_what_the_host_worker_keeps(accept: float) -> None:
+    """Lengths by seed and position; the text is nonsense, its length and the counts are not."""
+    given = prompts(3, longest=20, seed=7)
+    sampling = [SamplingParams(max_tokens=24, temperature=0.0, seed=s, ignore_eos=True) for s in range(3)]
+    found = []
+    for worker in ("host", "device"):
+        llm, sink = eagle_engine(CHAIN, worker=worker, max_model_len=128, simulate_accept=accept, debug_checks=True)
+        assert all(len(c.token_ids) == 24 for c in llm.generate(given, sampling))
+        found.append([(event.verified, event.correct_drafts) for event in step_events(sink)])
+    assert found[0] == found[1]
+    assert forced_lengths(4.0, [0], [9]) == [4]
+
+
+@pytest.mark.parametrize(
+    ("knobs", "says"),
+    [
+        ({"steps": 6, "topk": 5, "draft_tokens": 65}, "draft_tokens<=64"),
+        ({"steps": 16, "topk": 5, "draft_tokens": 16}, "topk \\* \\(steps - 1\\), got 75"),
+    ],
+)
+def test_knobs_that_the_device_cannot_serve_are_refused_with_the_rule(knobs: dict[str, int], says: str) -> None:
+    llm, _ = device_engine(DEEP)
+    with pytest.raises(KnobError, match=says):
+        llm.set_knobs(**knobs)
+
+
+def test_shapes_and_slots_are_those_of_the_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_graphs(monkeypatch)
+    llm, sink = device_engine(CHAIN, graph_batch_sizes=(4,), max_running=4)
+    llm.generate(prompts(3, longest=20), GREEDY)
+    event = next(event for event in step_events(sink) if event.mode == "spec" and event.requests == 3)
+    assert event.shapes.input_ids == event.shapes.out_cache_loc == [16]  # three requests and one that pads
+    assert event.shapes.hidden_states == [16, 3 * 64]
+    assert event.shapes.padded_bucket == [4, 4]
+    assert (event.slots_written, event.graph, event.graph_hit) == (12, "verify/4x4", True)
+
+
+def test_without_graphs_a_step_names_none() -> None:
+    llm, sink = device_engine(CHAIN)
+    llm.generate(prompts(1, longest=10), GREEDY)
+    assert {(event.graph, event.graph_hit) for event in step_events(sink)} == {(None, None)}
