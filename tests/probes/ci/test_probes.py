@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from probes.ci import engine_under_probe, lossless_switch, threshold_crossing
@@ -215,3 +216,22 @@ def test_both_on_the_default_model() -> None:
             assert lossless.returncode == ProbeExit.OK, lossless.stdout + lossless.stderr
     finally:
         shutil.rmtree(directory)
+
+
+def test_texts_of_prescribed_acceptance_are_not_compared(
+    server: ServerUnderTest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They follow the draft, right or wrong, so a switch changes them; the threshold's rule holds for any text."""
+    enter = EngineUnderProbe.__enter__
+
+    def entered(engine: EngineUnderProbe) -> EngineUnderProbe:
+        enter(engine)
+        config = {**engine.hello.config, "simulate_accept": 2.6}
+        engine.hello = msgspec.structs.replace(engine.hello, config=config)
+        return engine
+
+    monkeypatch.setattr(EngineUnderProbe, "__enter__", entered)
+    assert lossless_switch.main(["probed"]) == ProbeExit.USAGE
+    assert "simulates acceptance" in capsys.readouterr().err
+    threshold_crossing.main(["probed", "--tokens", "8"])
+    assert capsys.readouterr().out.startswith("SIMULATED: accept length set to 2.6\n")
