@@ -79,7 +79,14 @@ class FlashInferBackend:
         page_size: int,
         bound: int,
     ) -> None:
-        lists = list_pages([length + width for length in lengths], pages, [width] * len(lengths), page_size, bucket)
+        lists = list_pages(
+            [length + width for length in lengths],
+            pages,
+            [width] * len(lengths),
+            page_size,
+            batch=bucket,
+            padding_queries=width,
+        )
         if (bucket, width) not in self._plans:
             room = FlashInferPlan(self._shape, self._load(), bucket, bucket * -(-bound // page_size), width)
             self._plans[bucket, width] = room, bound

@@ -34,18 +34,24 @@ class PageLists:
 
 
 def list_pages(
-    lengths: Sequence[int], pages: Sequence[Sequence[int]], queries: Sequence[int], page_size: int, batch: int = 0
+    lengths: Sequence[int],
+    pages: Sequence[Sequence[int]],
+    queries: Sequence[int],
+    page_size: int,
+    *,
+    batch: int = 0,
+    padding_queries: int = 1,
 ) -> PageLists:
     """Lists of requests with ``lengths`` keys and so many ``queries`` each.
 
-    Padded to ``batch`` requests with as many queries as the first one has, and one key on page 0 to look at.
+    Padded to ``batch`` requests with ``padding_queries`` each, and one key on page 0 to look at.
 
     Raises:
         ValueError: a request's pages do not reach its length.
     """
     padding = max(0, batch - len(lengths))
     kv = np.array([*lengths, *[1] * padding], dtype=np.int64)
-    q = np.array([*queries, *[queries[0] if queries else 1] * padding], dtype=np.int64)
+    q = np.array([*queries, *[padding_queries] * padding], dtype=np.int64)
     used = -(-kv // page_size)
     listed: list[int] = []
     for mine, count in zip(pages, used.tolist(), strict=False):

@@ -17,10 +17,16 @@ def test_only_pages_in_use_are_listed() -> None:
 
 
 def test_padding_looks_at_one_key() -> None:
-    lists = list_pages([6], [[3, 2]], [2], 4, batch=3)
+    lists = list_pages([6], [[3, 2]], [2], 4, batch=3, padding_queries=2)
     assert lists.lengths.tolist() == [6, 1, 1]
     assert lists.pages.tolist() == [3, 2, 0, 0]
     assert lists.q_starts.tolist() == [0, 2, 4, 6]
+
+
+def test_a_batch_of_nothing_but_padding() -> None:
+    lists = list_pages([], [], [], 4, batch=2, padding_queries=5)
+    assert lists.q_starts.tolist() == [0, 5, 10]
+    assert lists.lengths.tolist() == [1, 1]
 
 
 def test_everything_is_int32() -> None:
