@@ -141,6 +141,7 @@ SIMULATION = "accept length set to 2.6; random weights, shape llama-3.1-8b"
 def gpu_hello(**changes: Any) -> HelloEvent:
     """Of an engine on a GPU; with ``config=SIMULATED`` of one that simulates."""
     model = {"name": "llama-3.1-8b", "architecture": "llama", "dtype": "bfloat16", "device": "cuda"}
+    model["device_name"] = "NVIDIA H200"
     config = {"scheduler": "overlap", "device": "cuda"} | changes.pop("config", {})
     return hello(model=model, config=config, **changes)
 

@@ -14,7 +14,7 @@ ROOMY = 110
 
 
 def gpu_lines(state: SessionState, now: float, width: int) -> list[Line]:
-    """One line for the overview: the device, its idle share by CUDA events, graph misses, and the scheduler."""
+    """One line for the overview: the idle share by CUDA events, graph misses, the device, and the scheduler."""
     if not state.has_gpu:
         return []
     reading = state.gpu.read(state.engine_now(now))
@@ -22,9 +22,14 @@ def gpu_lines(state: SessionState, now: float, width: int) -> list[Line]:
     idle = "n/a" if reading.idle is None else f"{reading.idle:.1%}"
     basis = f" between steps (last {IDLE_S:.0f} s, by CUDA events)" if roomy else ""
     items: list[Line] = [
-        [("GPU ", "strong"), (state.device or "?", "text")],
-        [("idle ", "dim"), (idle, "text" if reading.idle is not None else "idle"), (basis, "dim")],
+        [
+            ("GPU ", "strong"),
+            ("idle ", "dim"),
+            (idle, "text" if reading.idle is not None else "idle"),
+            (basis, "dim"),
+        ],
         miss_words(reading, roomy),
+        [(state.device_name, "dim")],
         [(f"{state.scheduler} scheduler" if roomy else state.scheduler, "dim")],
     ]
     return [fit_items([item for item in items if any(text for text, _ in item)], width)]

@@ -294,6 +294,12 @@ class SessionState:
         return str(self.hello.model.get("device", "")) if self.hello else ""
 
     @property
+    def device_name(self) -> str:
+        """What the device calls itself, ``NVIDIA H200``; else as ``device``."""
+        said = self.hello.model.get("device_name") if self.hello else None
+        return str(said) if said else self.device
+
+    @property
     def scheduler(self) -> str:
         """``sync`` or ``overlap``, as the newest step says; empty while unknown."""
         said = self.hello.config.get("scheduler", "") if self.hello else ""

@@ -71,11 +71,11 @@ async def test_snapshots(size: tuple[int, int]) -> None:
 
 def test_the_overview_says_idle_and_misses_since_the_start_and_lately() -> None:
     wide = overview(minutes(), 120)
-    assert "GPU cuda  idle 1.2% between steps (last 10 s, by CUDA events)" in wide
+    assert "GPU idle 1.2% between steps (last 10 s, by CUDA events)" in wide
     assert "graph misses 5 since start, 2 in the last minute" in wide
-    assert "overlap scheduler" in overview(minutes(), 140)
+    assert "NVIDIA H200  overlap scheduler" in overview(minutes(), 150)
     narrow = overview(minutes(), 80)
-    assert "GPU cuda  idle 1.2%  graph misses 5 since start, 2 in the last min  overlap" in narrow
+    assert "GPU idle 1.2%  graph misses 5 since start, 2 in the last min  NVIDIA H200" in narrow
 
 
 def test_what_the_engine_does_not_count_is_of_the_steps_that_were_seen() -> None:
@@ -91,7 +91,7 @@ def test_without_a_gpu_there_is_no_word_of_one() -> None:
 
 
 def test_the_device_alone_makes_a_gpu_engine_before_its_first_step() -> None:
-    assert "GPU cuda  idle n/a" in overview([made.gpu_hello()], 80)
+    assert "GPU idle n/a  NVIDIA H200  overlap" in overview([made.gpu_hello()], 80)
     assert state_of([made.gpu_hello()]).scheduler == "overlap"
 
 
