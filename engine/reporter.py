@@ -39,6 +39,7 @@ class Reporter:
         self._ledger = ledger
         self._worker = worker
         self._simulated = simulated
+        self._graph_misses: int | None = None  # steps that ran eager; None until there was a step that looked for one
 
     def kv_use(self) -> dict[str, KvUse]:
         """Slots in use of both pools."""
@@ -53,6 +54,8 @@ class Reporter:
         """The step's event, and its rows when somebody asked for them."""
         worker, sink = self._worker, self.sink
         running = self._scheduler.running
+        if tally.graph_hit is not None:
+            self._graph_misses = (self._graph_misses or 0) + (not tally.graph_hit)
         event = tally.to_event(
             plan,
             reservation,
@@ -67,6 +70,7 @@ class Reporter:
             kv=self.kv_use(),
             cpu_us=clock.stages_us(),
             round_us=clock.round_us,
+            graph_misses=self._graph_misses,
             simulated=self._simulated,
         )
         sink.publish(event)

@@ -80,6 +80,7 @@ class StepTally:
         kv: dict[str, KvUse],
         cpu_us: dict[str, int],
         round_us: int,
+        graph_misses: int | None,
         simulated: bool,
     ) -> StepEvent:
         """The step's event; ``seq`` is the publisher's to set."""
@@ -107,6 +108,7 @@ class StepTally:
             shapes=self.shapes,
             graph=self.graph,
             graph_hit=self.graph_hit,
+            graph_misses=graph_misses,
             spec_info=SpecInfo(
                 algorithm=algorithm, steps=choice.steps, topk=choice.topk, draft_tokens=choice.draft_tokens
             )
