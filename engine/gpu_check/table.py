@@ -26,10 +26,12 @@ def markdown(file: CheckFile) -> str:
 
 
 def plain_text(file: CheckFile) -> str:
-    """The same for a terminal, the bars last."""
+    """The same for a terminal, the bars last; those that are not measured are only counted."""
     parts = [_header(file)]
     for title, table in _tables(file):
-        parts.append(f"{title}\n{_text_table(table)}")
+        known = [row for row in table if row[-1] != "not measured"]
+        if len(known) > 1:
+            parts.append(f"{title}\n{_text_table(known)}")
     if failed := _failed(file):
         parts.append("What did not run\n" + "\n".join(f"  {line}" for line in failed))
     words = [verdict.word for verdict in verdicts(file)]
@@ -231,8 +233,7 @@ def _failed(file: CheckFile) -> list[str]:
             lines.append(f"{name}: {cell.error.splitlines()[0][:300]}")
         elif cell.skipped is not None:
             lines.append(f"{name}: skipped, {cell.skipped}")
-    tests = file.value("tests/pytest") or {}
-    return lines + [f"test {line}" for line in tests.get("failures", ())]
+    return lines + [f"test {line}" for run in file.values("tests").values() for line in run["failures"]]
 
 
 def _number(value: float | None) -> str:

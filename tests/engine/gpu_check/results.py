@@ -65,7 +65,7 @@ def full_results() -> CheckFile:
         }
     cells["probe/250"] = pair(column(15590.0), column(15600.0))
     cells["sanitizer/graphs"] = {"errors": 0, "words": []}
-    cells["tests/pytest"] = {"passed": 40, "failed": 0, "skipped": 1, "failures": [], "skips": []}
+    cells["tests/test_engine"] = {"passed": 40, "failed": 0, "skipped": 1, "failures": [], "skips": []}
     cells["own/chain of 3/8"] = pair(column(900.0, accept=2.1), column(1000.0))
     return CheckFile(
         machine={"card": "a card", "driver": "1.2", "torch": "2.11.0", "python": "3.12.3"},

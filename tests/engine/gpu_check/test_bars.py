@@ -83,8 +83,8 @@ def test_at_most_three_percent_may_be_near_ties_and_nothing_else_may_differ(more
     ("cell", "value", "bar"),
     [
         ("sanitizer/graphs", {"errors": 3, "words": []}, "compute-sanitizer"),
-        ("tests/pytest", {"passed": 3, "failed": 1, "skipped": 0}, "tests/gpu"),
-        ("tests/pytest", {"passed": 0, "failed": 0, "skipped": 9}, "tests/gpu"),
+        ("tests/test_bus", {"passed": 3, "failed": 1, "skipped": 0}, "tests/gpu"),
+        ("tests/test_engine", {"passed": 0, "failed": 0, "skipped": 9}, "tests/gpu"),
         (
             "sweep/250/off over plain",
             pair(column(15500.0), column(15600.0, idle=0.031)),
@@ -94,6 +94,12 @@ def test_at_most_three_percent_may_be_near_ties_and_nothing_else_may_differ(more
 )
 def test_other_bars_can_be_missed(cell: str, value: dict[str, Any], bar: str) -> None:
     assert verdict(with_cell(cell, value), bar).word == "missed"
+
+
+def test_a_file_of_tests_that_did_not_run_is_missed() -> None:
+    file = full_results()
+    file.cells["tests/test_bus"] = Cell(error="TimeoutExpired: …")
+    assert verdict(file, "tests/gpu").word == "missed"
 
 
 def test_idle_that_nobody_measured_is_not_reached() -> None:
