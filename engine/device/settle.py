@@ -10,10 +10,11 @@ import torch
 
 from engine.device.buffers import PathBuffers, WidthBuffers, first_trees, first_walks
 from engine.device.parts import Draft, Parts
-from engine.device.state import RING_ROWS, DeviceState
+from engine.device.state import DeviceState
 from engine.kernels.advance import advance
 from engine.kernels.compaction import compact
 from engine.kernels.keyed import keyed_uniform
+from engine.kernels.ring import push
 from engine.kernels.walk import WalkBuffers, walk
 
 
@@ -21,7 +22,7 @@ def settle_plain(parts: Parts, buffers: WidthBuffers, batch: int, ones: torch.Te
     """One token each: it is the newest now, and its hidden states wait for the draft. ``ones``: int32 [>= batch]."""
     state, rows, drawn = parts.state, buffers.rows[:batch], buffers.drawn[:batch]
     if parts.draft is not None and buffers.aux is not None:
-        _push(state, rows, buffers.aux[:batch], drawn[:, 0])
+        push(rows, buffers.aux[:batch], drawn.view(-1), state.aux_ring, state.ring_ids, state.ring_len)
     advance(rows, ones[:batch], drawn, state.tokens, state.lens, state.pad_row)
 
 
@@ -39,18 +40,6 @@ def settle_paths(parts: Parts, buffers: WidthBuffers, paths: PathBuffers, batch:
     if parts.draft is not None and buffers.aux is not None:
         _write_paths(parts.draft, state, rows, buffers.aux[: batch * buffers.width], walks, loc)
     advance(rows, walks.kept, walks.emitted, state.tokens, state.lens, state.pad_row)
-
-
-def _push(state: DeviceState, rows: torch.Tensor, aux: torch.Tensor, drawn: torch.Tensor) -> None:
-    """Hidden states join the ring, with the token after them. aux [B, aux width], drawn int64 [B].
-
-    Rings that are full belong to nobody that drafts: requests that stay plain, and padding.
-    """
-    waiting = state.ring_len[rows]  # int32 [B]
-    place = torch.add(waiting.clamp_max(RING_ROWS - 1), rows, alpha=RING_ROWS)
-    state.aux_ring.view(-1, aux.shape[1]).index_copy_(0, place, aux)
-    state.ring_ids.view(-1).index_copy_(0, place, drawn)
-    state.ring_len.index_copy_(0, rows, (waiting + 1).clamp_max(RING_ROWS))
 
 
 def _write_paths(

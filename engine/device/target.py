@@ -8,6 +8,7 @@ from engine.attention.backend import VerifyBatch
 from engine.device.buffers import WidthBuffers
 from engine.device.parts import Parts, verifying
 from engine.kernels.argmax import greedy
+from engine.kernels.upcoming import upcoming
 
 
 def run_target(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> None:
@@ -18,14 +19,12 @@ def run_target(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> N
     """
     state, width, trees = parts.state, buffers.width, buffers.trees
     rows = buffers.rows[:batch]
-    following = state.following(rows, width)  # positions of the slots, [B, width]
-    loc = state.slots(rows, following)
-    buffers.loc[:batch].copy_(loc)
+    loc = buffers.loc[:batch]
     if trees is None:
-        ids, positions, masks = state.tokens[rows], following, None
+        ids, depths, masks = state.tokens[rows], None, None
     else:
-        ids, masks = trees.tokens[:batch].reshape(-1), trees.masks[:batch]
-        positions = following[:, :1] + trees.depths[:batch]  # node n has slot n, and the position of its depth
+        ids, depths, masks = trees.tokens[:batch].view(-1), trees.depths[:batch], trees.masks[:batch]
+    positions = upcoming(rows, state.lens, state.pages, state.page_size, depths, loc)  # [B, width]
     attention = VerifyBatch(
         rows=rows,
         width=width,
@@ -38,8 +37,8 @@ def run_target(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> N
     )
     logits, _ = parts.model.forward(
         ids,
-        positions.reshape(-1),
-        loc.reshape(-1),
+        positions.view(-1),
+        loc.view(-1),
         verifying(parts.attention, parts.pool, attention),
         parts.pool,
         aux_layers=parts.aux_layers,

@@ -36,6 +36,20 @@ def test_silu_mul(n: int, inner: int, dtype: torch.dtype) -> None:
 
 
 @DTYPES
+@pytest.mark.parametrize(("batch", "width"), [(1, 12288), (3, 1728), (250, 12288), (2, 5)])
+def test_push(batch: int, width: int, dtype: torch.dtype) -> None:
+    comparisons.pushes(batch, width, dtype, GPU)
+
+
+@pytest.mark.parametrize("trees", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "width", "page_size"), [(1, 1, 64), (250, 1, 64), (250, 4, 64), (3, 64, 16), (2, 5, 3)]
+)
+def test_upcoming(batch: int, width: int, page_size: int, trees: bool) -> None:
+    comparisons.upcomings(batch, width, page_size, trees, GPU)
+
+
+@DTYPES
 @pytest.mark.parametrize(
     ("n", "heads", "kv_heads", "head_dim"),
     [

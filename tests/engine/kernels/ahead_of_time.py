@@ -34,10 +34,12 @@ from engine.kernels import (
     mask_bits,
     paged_attention,
     pair_norm,
+    ring,
     rms_norm,
     rope,
     silu,
     tree,
+    upcoming,
     walk,
 )
 
@@ -88,6 +90,9 @@ def compile_all(dtype: torch.dtype, rows: int) -> None:
         rms_norm.add_rms_norm(x, x.clone(), weight, 1e-5)
         pair_norm.pair_norm(torch.zeros(rows, dtype=torch.int64), x, weight, x.clone(), weight, 1e-5)
         silu.silu_mul(torch.zeros(rows, 2 * inner, dtype=dtype))
+        aux, ids = torch.zeros(rows, 3 * hidden, dtype=dtype), torch.zeros(rows, dtype=torch.int64)
+        rings = torch.zeros(1, 64, 3 * hidden, dtype=dtype), torch.zeros(1, 64, dtype=torch.int64)
+        ring.push(ids, aux, ids, *rings, torch.zeros(1, dtype=torch.int32))
     for heads, kv_heads, head_dim in [(32, 8, 128), (9, 3, 64)]:
         qkv, table = torch.zeros(rows, (heads + 2 * kv_heads) * head_dim, dtype=dtype), torch.zeros(8, head_dim)
         k_pool, v_pool = torch.zeros(2, 1, 8, kv_heads, head_dim, dtype=dtype)
@@ -116,6 +121,9 @@ def compile_tree_kernels() -> None:
     ints = torch.zeros(5, dtype=torch.int64)
     advance.advance(ints, ints.int(), torch.zeros(5, 3, dtype=torch.int64), ints.clone(), ints.int(), 7)
     keyed.keyed_uniform(ints, ints)
+    for width, depths in [(1, None), (16, torch.zeros(5, 16, dtype=torch.int32))]:
+        loc = torch.zeros(5, width, dtype=torch.int64)
+        upcoming.upcoming(ints, ints.int(), torch.zeros(1, 9, dtype=torch.int32), 64, depths, loc)
 
 
 def compile_attention(dtype: torch.dtype) -> None:

@@ -9,7 +9,7 @@ import dataclasses
 
 import torch
 
-from engine.kernels import advance, argmax, compaction, keyed, rms_norm, rope, silu, tree, walk
+from engine.kernels import advance, argmax, compaction, keyed, ring, rms_norm, rope, silu, tree, upcoming, walk
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
@@ -196,3 +196,33 @@ def advances(batch: int, emitted: int, device: str) -> None:
     advance.advance_reference(rows, kept, tokens, state[0], state[1], pad)
     assert torch.equal(on_device[0].cpu(), state[0])
     assert torch.equal(on_device[1].cpu(), state[1])
+
+
+def pushes(batch: int, width: int, dtype: torch.dtype, device: str) -> None:
+    """ring.push, some rings full."""
+    random = torch.Generator().manual_seed(width)
+    rows, aux = torch.randperm(batch + 2, generator=random)[:batch], made(batch, width, dtype=dtype)
+    next_ids = integers(0, 1 << 40, batch)
+    state = (
+        made(batch + 2, 4, width, dtype=dtype),
+        integers(0, 1 << 40, batch + 2, 4, seed=1),
+        integers(0, 5, batch + 2, seed=2).int(),
+    )
+    on_device = [tensor.to(device, copy=True) for tensor in state]
+    ring.push(rows.to(device), aux.to(device), next_ids.to(device), *on_device)
+    ring.push_reference(rows, aux, next_ids, *state)
+    assert all(torch.equal(found.cpu(), wanted) for found, wanted in zip(on_device, state, strict=True))
+
+
+def upcomings(batch: int, width: int, page_size: int, trees: bool, device: str) -> None:
+    """upcoming, of chains or trees."""
+    pages = integers(0, 1 << 20, batch + 2, 200 // page_size + 64).int()
+    lens = integers(0, 130, batch + 2, seed=1).int()
+    rows = torch.randperm(batch + 2, generator=torch.Generator().manual_seed(0))[:batch]
+    depths = integers(0, width, batch, width, seed=2).int() if trees else None
+    loc, expected = torch.zeros(batch, width, dtype=torch.int64, device=device), torch.zeros(batch, width).long()
+    wanted = upcoming.upcoming_reference(rows, lens, pages, page_size, depths, expected)
+    on_device = None if depths is None else depths.to(device)
+    found = upcoming.upcoming(rows.to(device), lens.to(device), pages.to(device), page_size, on_device, loc)
+    assert torch.equal(found.cpu(), wanted)
+    assert torch.equal(loc.cpu(), expected)
