@@ -86,7 +86,7 @@ def verdicts(file: CheckFile) -> list[Verdict]:
     found = []
     if file.sizes.get("name") == "full":
         for name in LEAST_RATE:
-            found += [_rate(file, name, count) for count in clients]
+            found += [_rate(file, name, count) for count in clients if count in CLIENTS]
         found += [_of_floor(file, count) for count in clients]
     for count in clients:
         off = file.value(f"sweep/{count}/off over plain")
