@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -75,10 +76,11 @@ def capture(llm: LLM) -> None:
 
 
 def _make(session: Session) -> tuple[Engine, Engine]:
-    """Most of the weights are the checkpoint's own tensors in both; fused products are each engine's."""
+    """The weights are made once. What an engine does not fuse is the checkpoint's own tensor, in both of them."""
     sizes = session.sizes
     dtype, device = torch_dtype(sizes.dtype), session.torch_device
     target = load_target(sizes.model, dtype=dtype, device=device)
+    target = replace(target, tensors=dict(target.tensors))
     draft = load_draft("auto", target, dtype=dtype, device=device)
     knobs = Knobs(spec="off", **shape_knobs(CHAIN))  # type: ignore[arg-type]
     alone, beside = SwitchedSink(), SwitchedSink()
