@@ -68,6 +68,17 @@ class Buffers:
                 blocks.append(buffers.aux)
         return sum(block.nbytes for block in blocks)
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Those that stand."""
+        return tuple(sorted(self._widths))
+
+    def more_bytes(self, width: int) -> int:
+        """Memory that a width would take, 0 when it stands; its trees and paths are too small to count."""
+        if width in self._widths:
+            return 0
+        return self.batch * width * (self._vocab_size + self._aux_width) * self._dtype.itemsize
+
     def of_width(self, width: int) -> WidthBuffers:
         """Those of one width. Rows begin as padding."""
         buffers = self._widths.get(width)

@@ -155,6 +155,13 @@ class DeviceWorker:
         if draft is not None and knobs.topk > draft.head.shape.draft_vocab_size:
             vocab = draft.head.shape.draft_vocab_size
             raise KnobError(f"topk={knobs.topk} is more than the draft's vocabulary, {vocab}; lower topk")
+        need, free = self._buffers.more_bytes(knobs.draft_tokens), self._free_memory()
+        if free is not None and need > free:
+            ready = ", ".join(str(width) for width in self._buffers.widths if width > 1)
+            raise KnobError(
+                f"draft_tokens={knobs.draft_tokens} needs buffers of {need / 2**30:.1f} GiB on the GPU, "
+                f"{free / 2**30:.1f} are free; ready: draft_tokens of {ready or 'none'}"
+            )
 
     def forget(self, request_id: str) -> None:
         self.rows.forget(request_id)
@@ -224,6 +231,14 @@ class DeviceWorker:
         self._downloads.hold(step.marks.end)
         batches.finish()
         return step
+
+    def _free_memory(self) -> int | None:
+        """Bytes on the device that could still be taken; None where that is no question."""
+        if self.device.type != "cuda":
+            return None
+        free, _ = torch.cuda.mem_get_info(self.device)
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return free + cached
 
     def _on_stream(self) -> AbstractContextManager[object]:
         return torch.cuda.stream(self._stream) if self._stream is not None else nullcontext()

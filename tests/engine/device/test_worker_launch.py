@@ -187,3 +187,12 @@ def test_without_graphs_a_step_names_none() -> None:
     llm, sink = device_engine(CHAIN)
     llm.generate(prompts(1, longest=10), GREEDY)
     assert {(event.graph, event.graph_hit) for event in step_events(sink)} == {(None, None)}
+
+
+def test_a_width_whose_buffers_do_not_fit_is_refused_with_those_that_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm, _ = device_engine(CHAIN)
+    llm.generate(prompts(1, longest=10), GREEDY)
+    monkeypatch.setattr(DeviceWorker, "_free_memory", lambda self: 1 << 20)
+    llm.set_knobs(topk=2, steps=3, draft_tokens=4)  # as wide as before
+    with pytest.raises(KnobError, match=r"draft_tokens=16 needs buffers of .* ready: draft_tokens of 4"):
+        llm.set_knobs(**STORY)
