@@ -25,7 +25,7 @@ FIRST = ("test_kernels", "test_attention", "test_engine")
 def run(session: Session) -> None:
     """Cells ``tests/FILE``, one a file of tests."""
     for name in files() or ("pytest",):
-        cell = partial(run_tests, session.device, session.model_file, name)
+        cell = partial(run_tests, session, name)
         session.cell(f"tests/{name}", cell, 40.0, hang_s=LIMIT_S + 20)
 
 
@@ -35,7 +35,7 @@ def files() -> list[str]:
     return [name for name in FIRST if name in found] + [name for name in found if name not in FIRST]
 
 
-def run_tests(device: str, model_file: str | None, name: str) -> dict[str, Any]:
+def run_tests(session: Session, name: str) -> dict[str, Any]:
     """Counts, and the first line of every failure.
 
     Raises:
@@ -43,24 +43,29 @@ def run_tests(device: str, model_file: str | None, name: str) -> dict[str, Any]:
     """
     if not (ROOT / TESTS).is_dir():
         raise Skip(f"there is no {TESTS} here; run it from a checkout")
-    if device != "cuda":
+    if session.device != "cuda":
         raise Skip("needs a GPU")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
         done = subprocess.run(
             pytest_command(report, f"{TESTS}/{name}.py"),
             cwd=ROOT,
-            env={**os.environ, **({"SPECWB_MODEL_FILE": str(Path(model_file).absolute())} if model_file else {})},
+            env={**os.environ, **_named(session.model_file)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=LIMIT_S,
+            timeout=session.patience(LIMIT_S) - 5,
             check=False,
         )
         print(done.stdout, file=sys.stderr, flush=True)
         if not report.exists():
             raise RuntimeError(f"pytest gave no report (exit code {done.returncode}): {done.stdout[-1500:]}")
         return read_report(report.read_text())
+
+
+def _named(model_file: str | None) -> dict[str, str]:
+    """How tests/gpu is told of a model outside of the cache."""
+    return {"SPECWB_MODEL_FILE": str(Path(model_file).absolute())} if model_file else {}
 
 
 def pytest_command(report: Path, target: str = TESTS) -> list[str]:
@@ -82,10 +87,14 @@ def read_report(xml: str) -> dict[str, Any]:
         skipped = case.find("skipped")
         if wrong is not None:
             counts["failed"] += 1
-            failures.append(f"{name}: {(wrong.get('message') or '').splitlines()[:1]}"[:400])
+            failures.append(f"{name}: {_first_line(wrong)}"[:400])
         elif skipped is not None:
             counts["skipped"] += 1
             skips.append(f"{name}: {skipped.get('message') or ''}"[:200])
         else:
             counts["passed"] += 1
     return {**counts, "failures": failures, "skips": skips}
+
+
+def _first_line(element: ElementTree.Element) -> str:
+    return ((element.get("message") or "").splitlines() or [""])[0]

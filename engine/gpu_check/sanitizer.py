@@ -37,21 +37,21 @@ def run(session: Session) -> None:
     for how, environment in RUNS.items():
         session.cell(
             f"sanitizer/{how}",
-            partial(check, session.device, how, environment),
+            partial(check, session, how, environment),
             expect_s=90.0,
             hang_s=LIMIT_S + 30,
         )
 
 
-def check(device: str, how: str, environment: Mapping[str, str]) -> dict[str, Any]:
+def check(session: Session, how: str, environment: Mapping[str, str]) -> dict[str, Any]:
     """Errors that memcheck found, and its first words about them.
 
     Raises:
         Skip: no GPU, or the tool is not installed.
     """
     tool = find_tool()
-    if device != "cuda" or tool is None:
-        raise Skip(f"{TOOL} is not on the PATH" if device == "cuda" else "needs a GPU")
+    if session.device != "cuda" or tool is None:
+        raise Skip(f"{TOOL} is not on the PATH" if session.device == "cuda" else "needs a GPU")
     command = [tool, "--tool", "memcheck", "--error-exitcode", str(FAULTS), sys.executable, "-m", MODULE, how]
     done = subprocess.run(
         command,
@@ -59,7 +59,7 @@ def check(device: str, how: str, environment: Mapping[str, str]) -> dict[str, An
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=LIMIT_S,
+        timeout=session.patience(LIMIT_S) - 5,
         check=False,
     )
     found = re.search(r"ERROR SUMMARY: (\d+) error", done.stdout)

@@ -22,6 +22,9 @@ T = TypeVar("T")
 HANG_S = 300
 """No cell takes this long; one that does is stopped, with a traceback, and costs the process."""
 
+GRACE_S = 45
+"""A cell that runs when the budget ends may take this much longer before it is stopped like one that hangs."""
+
 
 class OutOfTime(Exception):
     """The budget would not last for the next cell."""
@@ -71,7 +74,7 @@ class Session:
         self.file.running = name
         save(self.path, self.file)
         say(f"{name} …")
-        faulthandler.dump_traceback_later(hang_s, exit=True, file=sys.__stderr__ or 2)
+        faulthandler.dump_traceback_later(self.patience(hang_s), exit=True, file=sys.__stderr__ or 2)
         began = time.perf_counter()
         cell = Cell(run=self.run)
         try:
@@ -94,6 +97,10 @@ class Session:
         if cell.error is not None and not device_is_sound(self.device):
             raise DeviceBroken(name)
         return cell.value
+
+    def patience(self, most: float) -> float:
+        """Seconds that what begins now may take."""
+        return min(most, max(1.0, self.deadline + GRACE_S - time.monotonic()))
 
     def keep(self, name: str, make: Callable[[], T]) -> T:
         """What is made once a process."""

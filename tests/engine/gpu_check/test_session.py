@@ -77,3 +77,9 @@ def test_what_is_kept_is_made_once_until_released(tmp_path: Path) -> None:
     assert [session.keep("x", lambda: next(made)) for _ in range(2)] == [1, 1]
     session.release("x")
     assert session.keep("x", lambda: next(made)) == 2
+
+
+def test_a_cell_that_the_budget_ends_in_is_not_waited_for_long(tmp_path: Path) -> None:
+    assert make(tmp_path, budget=1000.0).patience(300.0) == 300.0
+    assert make(tmp_path, budget=100.0).patience(300.0) == pytest.approx(100.0 + module.GRACE_S, abs=5.0)
+    assert make(tmp_path, budget=-1000.0).patience(300.0) == 1.0
