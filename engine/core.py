@@ -255,7 +255,7 @@ class EngineCore:
         """Decide, plan, reserve. A mismatch is rolled back and planned once more; a second one fails its requests."""
         for attempt in (1, 2):
             clock.begin("decide")
-            choice = self._decide(candidates.decodes)
+            choice = self._decide(candidates)
             clock.begin("plan")
             plan = self.scheduler.plan(number, choice, candidates)
             clock.begin("reserve")
@@ -272,7 +272,9 @@ class EngineCore:
                 self._failures.mismatch(number, attempt, mismatch, plan.requests, self._outputs)
         return None
 
-    def _decide(self, decodes: list[Request]) -> SpecChoice:
+    def _decide(self, candidates: Candidates) -> SpecChoice:
+        decodes = candidates.decodes
+
         def room(width: int) -> str | None:
             need = sum(self.ledger.extra_pages(r.request_id, width) for r in decodes if r.can_draft)
             free = self.ledger.allocator.free_pages
@@ -281,7 +283,7 @@ class EngineCore:
             return f"verifying {width} tokens a request needs {need} more KV pages, {free} free"
 
         has_draft = self.worker.algorithm is not None
-        return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, len(decodes), has_draft, room)
+        return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, candidates.running, has_draft, room)
 
     def _retire(self, request: Request) -> int:
         """Take a request out and free what it holds; the slots that were in use."""

@@ -58,6 +58,12 @@ class Request:
         return self.remaining - self.flying_emits
 
     @property
+    def probably_ends(self) -> bool:
+        """Whether the verify in flight will likely give all that is left, by the accept length so far."""
+        length = self.accept_length
+        return self.flying_most > self.flying_least and length is not None and self.remaining <= round(length)
+
+    @property
     def can_draft(self) -> bool:
         """Whether a verify could gain anything: it keeps a draft, and more than one token may come."""
         return not self.stays_plain and self.may_emit > 1

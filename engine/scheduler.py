@@ -21,6 +21,13 @@ class Candidates:
 
     decodes: list[Request]  # by slot, so that attention sees runs of equally spaced requests
     prefills: list[PrefillChunk]
+    held: int = 0
+    """Decodes that sit this step out: the one in flight will likely be their last. They count as running."""
+
+    @property
+    def running(self) -> int:
+        """Decode requests by which the policy decides."""
+        return len(self.decodes) + self.held
 
 
 class Scheduler:
@@ -75,7 +82,9 @@ class Scheduler:
             if not self._ledger.admit(request.request_id, request.worst_case):
                 break
             self.running.append(self.waiting.popleft())
-        budget, chunks, decodes = self._prefill_chunk, [], []
+        budget = self._prefill_chunk
+        chunks: list[PrefillChunk] = []
+        decodes: list[Request] = []
         for request in self.running:
             if not request.in_prefill:
                 if request.may_emit > 0:  # else a step in flight is its last
@@ -85,8 +94,12 @@ class Scheduler:
                 length = min(budget, request.prompt_len - start)
                 chunks.append(PrefillChunk(request, start, length))
                 budget -= length
+        # A row planned past a request's end is work for nothing; only where the device would else stand still is it free.
+        kept = [request for request in decodes if not request.probably_ends]
+        held = len(decodes) - len(kept) if kept else 0
+        decodes = kept or decodes
         decodes.sort(key=lambda request: self._ledger.slots_of(request.request_id).pages[0])
-        return Candidates(decodes, chunks)
+        return Candidates(decodes, chunks, held)
 
     def plan(self, step: int, choice: SpecChoice, candidates: Candidates) -> StepPlan:
         """Turn candidates and a decision into a plan.
