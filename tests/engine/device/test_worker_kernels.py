@@ -25,7 +25,7 @@ PARAMS = [
 
 
 def run(shape: dict[str, int]) -> tuple[list[list[int]], list[list[list[int]]], torch.Tensor, torch.Tensor]:
-    """Prefill, verifies, plain decodes, and a verify again: tokens, trees, and both pools before the last step."""
+    """Prefill, verifies, plain decodes, a verify again: tokens, trees, and both pools, the draft's with its nodes."""
     llm, _ = device_engine({**shape, "draft_sync": "eager"}, dtype="float32")
     worker = device_worker(llm)
     trees: list[list[list[int]]] = []
@@ -40,8 +40,11 @@ def run(shape: dict[str, int]) -> tuple[list[list[int]], list[list[list[int]]], 
     for spec in ("on", "on", "off", "off", "on"):
         llm.set_knobs(spec=spec)
         llm.core.step()
-    pools = [torch.cat(parts, dim=2) for parts in zip(*(kv_of(llm, r, r.committed) for r in requests), strict=True)]
-    return [request.ids for request in requests], trees, pools[0], pools[1]
+    target, draft = (torch.cat(kv, dim=2) for kv in zip(*(kv_of(llm, r, r.committed) for r in requests), strict=True))
+    assert worker.parts.draft is not None
+    pool = worker.parts.draft.pool
+    nodes = torch.stack([pool.k, pool.v])[:, :, pool.scratch_base :]
+    return [request.ids for request in requests], trees, target, torch.cat([draft, nodes], dim=2)
 
 
 @pytest.mark.slow
