@@ -94,7 +94,7 @@ class Scheduler:
                 length = min(budget, request.prompt_len - start)
                 chunks.append(PrefillChunk(request, start, length))
                 budget -= length
-        # A row planned past a request's end is work for nothing; only where the device would else stand still is it free.
+        # A row behind a request's end is work for nothing: it is planned only where the device would else stand still.
         kept = [request for request in decodes if not request.probably_ends]
         held = len(decodes) - len(kept) if kept else 0
         decodes = kept or decodes
