@@ -74,9 +74,8 @@ def _walk_decodes(
     forced = None
     if simulate_accept is not None:
         kept = forced_lengths(simulate_accept, [r.seed for r in requests], [len(r.ids) - 1 for r in requests])
-        forced = [
-            min(most, row.width) for most, row in zip(kept, plan.decodes, strict=True)
-        ]  # a plain row has no child
+        # A plain row has nothing but its root: what pads its tree would count as children.
+        forced = [min(most, row.width) for most, row in zip(kept, plan.decodes, strict=True)]
     return walk_trees(DraftTrees(tokens, parents), draw_at, forced)
 
 

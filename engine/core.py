@@ -15,6 +15,7 @@ from engine.admission import Admission, RequestRefusedError
 from engine.config import EngineConfig
 from engine.event_sink import EventSink, NoSink
 from engine.failures import StepFailures
+from engine.invariants import check_invariants
 from engine.ipc import Failed, Output
 from engine.kv.ledger import KvExhaustedError, KvLedger, Reservation
 from engine.landing import InFlight, Landing
@@ -199,7 +200,7 @@ class EngineCore:
         outputs, self._outputs = self._outputs, []
         if self.config.debug_checks:
             try:
-                self.check_invariants()
+                check_invariants(self.scheduler.running, self.ledger, self.worker)
             except AssertionError as error:
                 self.reporter.alert("invariant", "error", str(error), number)
                 raise
@@ -290,25 +291,3 @@ class EngineCore:
         self.scheduler.remove(request)
         self.worker.forget(request.request_id)
         return self.ledger.release(request.request_id)
-
-    def check_invariants(self) -> None:
-        """Slots in use = committed lengths; every committed position is in the draft's KV or waits for it.
-
-        Raises:
-            AssertionError: naming both numbers.
-        """
-        running = self.scheduler.running
-        flying = {r.request_id: r.flying_most for r in running if r.flying_most}
-        self.ledger.check({request.request_id: request.committed for request in running}, flying)
-        for request in running:
-            if request.has_landed_prompt:
-                assert len(request.ids) == request.committed + 1, (
-                    f"{request.request_id}: {len(request.ids)} tokens, {request.committed} of them with KV"
-                )
-        if self.worker.aux_layers:
-            known = self.worker.used_slots() + sum(self.worker.lag(r.request_id) for r in running)
-            committed = sum(r.committed for r in running if not r.stays_plain)
-            most = committed + sum(r.flying_most for r in running if not r.stays_plain)
-            assert committed <= known <= most, (
-                f"the draft knows {known} positions, the target committed {committed}, {most} with the step in flight"
-            )

@@ -52,28 +52,13 @@ class Landing:
 
     def take_off(self, flight: InFlight) -> None:
         """The step was launched: its requests count with what it will commit."""
-        for row in flight.plan.decodes:
-            row.request.flying_least += 1
-            row.request.flying_most += row.width
-            row.request.flying_emits += 1
-        for chunk in flight.plan.prefills:
-            chunk.request.flying_least += chunk.length
-            chunk.request.flying_most += chunk.length
-            chunk.request.flying_emits += chunk.is_last
+        _count_flying(flight.plan, 1)
 
     def touch_down(self, flight: InFlight) -> None:
         """The step flies no more, however it ended."""
-        if not flight.is_in_air:
-            return
-        flight.is_in_air = False
-        for row in flight.plan.decodes:
-            row.request.flying_least -= 1
-            row.request.flying_most -= row.width
-            row.request.flying_emits -= 1
-        for chunk in flight.plan.prefills:
-            chunk.request.flying_least -= chunk.length
-            chunk.request.flying_most -= chunk.length
-            chunk.request.flying_emits -= chunk.is_last
+        if flight.is_in_air:
+            flight.is_in_air = False
+            _count_flying(flight.plan, -1)
 
     def land(self, flight: InFlight, outputs: list[Output | Failed]) -> StepEvent:
         """Wait for the step, commit it, publish its event. ``outputs`` get what it gave.
@@ -140,3 +125,15 @@ class Landing:
             verify_steps=request.verify_steps,
             correct_drafts=request.correct_drafts,
         )
+
+
+def _count_flying(plan: StepPlan, sign: int) -> None:
+    """Add (1) or take away (-1) what the plan's requests have in flight."""
+    for row in plan.decodes:
+        row.request.flying_least += sign
+        row.request.flying_most += sign * row.width
+        row.request.flying_emits += sign
+    for chunk in plan.prefills:
+        chunk.request.flying_least += sign * chunk.length
+        chunk.request.flying_most += sign * chunk.length
+        chunk.request.flying_emits += sign * chunk.is_last

@@ -98,11 +98,6 @@ class StepPlan:
     def requests(self) -> list[Request]:
         return [row.request for row in self.decodes] + [chunk.request for chunk in self.prefills]
 
-    @property
-    def graph_key(self) -> tuple[str, int, int]:
-        """(phase, requests, width) that a captured graph would be looked up by."""
-        return self.mode, len(self.decodes), max(self.widths, default=0)
-
 
 def width_of(request: Request, choice: SpecChoice) -> int:
     """Tokens a decode request verifies: the choice's width, or 1 where drafts could not be used."""

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from engine.event_sink import MemorySink
+from engine.invariants import check_invariants
 from engine.ipc import Failed, Output
 from engine.llm import LLM
 from engine.sampling_params import SamplingParams
@@ -184,7 +185,7 @@ def test_an_abort_frees_everything_wherever_the_request_is(when: str) -> None:
     assert request.in_prefill is (when in ("queued", "mid_chunk"))
     assert core.abort("victim") is True
     assert core.abort("victim") is False
-    core.check_invariants()
+    check_invariants(core.scheduler.running, core.ledger, core.worker)
     while core.has_work:
         step()
     assert got == expected
