@@ -43,15 +43,23 @@ class Buffers:
     """Makes them once each."""
 
     def __init__(
-        self, batch: int, vocab_size: int, aux_width: int, dtype: torch.dtype, device: torch.device, pad_row: int
+        self,
+        batch: int,
+        vocab_size: int,
+        aux_width: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        pad_row: int,
+        scrap_slot: int,
     ) -> None:
-        """``batch``: the largest. ``aux_width``: 0 without a draft."""
+        """``batch``: the largest. ``aux_width``: 0 without a draft. ``scrap_slot``: one that no request ever owns."""
         self.batch = batch
         self._vocab_size = vocab_size
         self._aux_width = aux_width
         self._dtype = dtype
         self._device = device
         self._pad_row = pad_row
+        self._scrap_slot = scrap_slot
         self._widths: dict[int, WidthBuffers] = {}
         self._placed: dict[int, list[int]] = {}  # width -> rows that stand in its buffer
         self._paths: dict[tuple[int, int], PathBuffers] = {}
@@ -84,7 +92,7 @@ class Buffers:
         buffers = self._widths.get(width)
         if buffers is None:
             batch, device = self.batch, self._device
-            loc = torch.zeros(batch, width, dtype=torch.int64, device=device)
+            loc = torch.full((batch, width), self._scrap_slot, dtype=torch.int64, device=device)
             aux = None
             if self._aux_width:
                 aux = torch.zeros(batch * width, self._aux_width, dtype=self._dtype, device=device)
@@ -94,7 +102,7 @@ class Buffers:
                 loc,
                 torch.zeros(batch * width, self._vocab_size, dtype=self._dtype, device=device),
                 aux,
-                torch.zeros_like(loc),
+                torch.zeros(batch, width, dtype=torch.int64, device=device),
                 _root_trees(batch, width, device) if width > 1 else None,
             )
         return buffers
@@ -120,10 +128,12 @@ class Buffers:
         self._placed.clear()
 
     def pad(self) -> None:
-        """Make all rows padding: whatever runs then touches no request."""
+        """Make all rows padding: whatever runs then touches no request, not even a settle without its verify, which
+        would find slots of the step before."""
         self.displace()
         for buffers in self._widths.values():
             buffers.rows.fill_(self._pad_row)
+            buffers.loc.fill_(self._scrap_slot)
 
 
 def walks_in(block: torch.Tensor, batch: int, longest: int) -> WalkBuffers:

@@ -101,7 +101,15 @@ class DeviceWorker:
         )
         state.lens[state.pad_row] = 1  # so that padding, too, has a key to attend to
         self.parts = Parts(model, pool, attention, state, draft, simulate_accept)
-        self._buffers = Buffers(max_running, model.shape.vocab_size, aux_width, model.dtype, device, state.pad_row)
+        self._buffers = Buffers(
+            max_running,
+            model.shape.vocab_size,
+            aux_width,
+            model.dtype,
+            device,
+            state.pad_row,
+            scrap_slot=pool.scrap_page * page_size,
+        )
         self.programs = Programs(self.parts, self._buffers)
         self._stream: torch.cuda.Stream | None = None
         if device.type == "cuda":

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from engine.llm import LLM
 from engine.sampling_params import SamplingParams
-from tests.engine.device.device_engines import device_engine, scripted_device_engine, with_graphs
+from tests.engine.device.device_engines import check_pools, device_engine, scripted_device_engine, with_graphs
 from tests.engine.near_ties import differences, top_two_gap
 from tests.engine.tiny import (
     DEEP,
@@ -123,3 +124,20 @@ def test_padded_batches_in_recorded_graphs_say_the_same(monkeypatch: pytest.Monk
     assert {event.shapes.padded_bucket[0] for event in steps} <= {2, 4, 8}
     assert before == 3 * 5  # decode, its settle, draft, verify, its settle: what the first knobs need
     assert recorder.recorded > before  # and what other knobs brought
+
+
+def test_a_settle_recorded_without_its_verify_touches_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other steps at the same draft_tokens: the verify's graph stands, and its slots are those of the step before."""
+    with_graphs(monkeypatch)
+    prompt = prompts(1, longest=30, seed=10)[0]
+    expected = reference([prompt], GREEDY)
+    llm, sink = scripted_device_engine(answers_of(expected), {"steps": 2, "topk": 3, "draft_tokens": 8}, max_running=2)
+
+    def turn(llm: LLM) -> None:
+        running = llm.core.scheduler.running
+        if running and running[0].output_len > 4:
+            llm.set_knobs(steps=3)
+            check_pools(llm, running[0])
+
+    assert tokens(llm.generate([prompt], GREEDY, turn)) == tokens(expected)
+    assert {event.graph_hit for event in step_events(sink) if event.mode == "spec"} == {True, False}
