@@ -149,7 +149,8 @@ def test_stages_of_a_step_are_those_of_the_source_in_order() -> None:
 
 def test_libraries_are_those_of_the_project() -> None:
     project = tomllib.loads(page("pyproject.toml"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["engine"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["engine"], *extras["cuda"]]
     told = {name for first in table(section(ARCHITECTURE, "Libraries")) for name in first.split(", ")}
     assert told == {Requirement(line).name for line in wanted}
 
