@@ -97,6 +97,9 @@ class Landing:
         request.committed += len(walk.nodes)
         cut = request.stops.cut(walk.tokens, request.remaining)
         tokens = walk.tokens[: cut.emitted]
+        logprobs: list[TokenLogprobs] | None = None
+        if tokens and request.sampling.logprobs is not None:
+            logprobs = landed.logprobs(entry, tokens)  # while the request can still fail: an end is said once
         tally.emitted += cut.emitted
         tally.discarded += len(walk.tokens) - cut.emitted
         request.ids.extend(tokens)
@@ -110,9 +113,6 @@ class Landing:
             tally.slots_freed += self._retire(request)
             tally.finished += 1
             self._reporter.request(request, "finished", flight.plan.step)
-        logprobs: list[TokenLogprobs] | None = None
-        if tokens and request.sampling.logprobs is not None:
-            logprobs = landed.logprobs(entry, tokens)
         return Output(
             request_id=request.request_id,
             token_ids=tokens,

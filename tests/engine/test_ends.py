@@ -311,7 +311,7 @@ def test_a_request_whose_end_itself_fails_is_told_so(monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> None:
         raise RuntimeError("no numbers")
 
-    llm, _ = eagle_engine(STORY)
+    llm, sink = eagle_engine(STORY)
     monkeypatch.setattr("engine.host_worker.report_logprobs", broken)
     core = llm.core
     core.add("ends", prompts(1)[0], msgspec.structs.replace(GREEDY, max_tokens=1, logprobs=1))
@@ -320,6 +320,8 @@ def test_a_request_whose_end_itself_fails_is_told_so(monkeypatch: pytest.MonkeyP
     assert (failed.request_id, failed.status, failed.code) == ("ends", 500, "step_failed")
     assert core.ledger.pages_used == 0
     assert not core.has_work
+    phases = [event.phase for event in sink.events if isinstance(event, RequestEvent)]
+    assert phases == ["arrived", "aborted"]  # nobody was given what it had finished with
 
 
 def test_steps_that_fail_end_their_requests_and_the_engine_goes_on() -> None:
