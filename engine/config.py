@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from probes.knobs import Knobs, check_shape
+from probes.simulation import SHAPE, simulation_by
 
 Dtype = Literal["auto", "bfloat16", "float16", "float32", "float64"]
 Device = Literal["cpu", "cuda"]
@@ -14,8 +15,6 @@ SchedulerName = Literal["auto", "sync", "overlap"]
 Attention = Literal["auto", "torch", "triton", "flashinfer"]
 WorkerName = Literal["auto", "host", "device"]
 Weights = Literal["auto", "random"]
-
-SHAPE_PREFIX = "shape:"
 
 
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +65,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def simulated(self) -> str:
         """What of the engine is not real, for people; empty when all of it is."""
-        parts = []
-        if self.simulate_accept is not None:
-            parts.append(
-                f"accept length {self.simulate_accept:g} is simulated: the text follows the draft, right or wrong"
-            )
-        if self.model.startswith(SHAPE_PREFIX):
-            parts.append("weights are random")
-        return "; ".join(parts)
+        return simulation_by(self.model, self.weights, self.simulate_accept)
 
     def check(self) -> None:
         """Refuse numbers that no engine can run with.
@@ -107,7 +99,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def _check_simulation(self) -> None:
         """Simulated weights and acceptance: only where they mean something."""
-        is_shape = self.model.startswith(SHAPE_PREFIX)
+        is_shape = self.model.startswith(SHAPE)
         if is_shape and self.weights != "random":
             raise ValueError(
                 f"--model {self.model} is a shape without weights; start it with --weights random "

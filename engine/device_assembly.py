@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.attention.backend import AttentionBackend, BackendName, choose_backend
+from engine.attention.backend import AttentionBackend, choose_backend
+from engine.config import Attention
 from engine.device.eagle3 import DeviceHead
 from engine.device.graphs import ladder
 from engine.device.llama import DeviceLlama
@@ -31,7 +32,7 @@ def device_parts(
     draft_attention = None
     if draft is not None:
         # A draft's lengths are never on the host: an attention that plans there cannot serve it.
-        name: BackendName = "auto" if attention.needs_lengths else config.attention
+        name: Attention = "auto" if attention.needs_lengths else config.attention
         draft_attention, why_draft = _backend(name, choices, draft.shape)
         if draft_attention.name != attention.name:
             why = f"{why}; the draft's nodes by {draft_attention.name}: {why_draft}"
@@ -81,7 +82,7 @@ def device_parts(
     )
 
 
-def _backend(name: BackendName, choices: StartChoices, shape: LlamaShape | Eagle3Shape) -> tuple[AttentionBackend, str]:
+def _backend(name: Attention, choices: StartChoices, shape: LlamaShape | Eagle3Shape) -> tuple[AttentionBackend, str]:
     return choose_backend(
         name,
         shape.num_heads,

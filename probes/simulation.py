@@ -21,14 +21,20 @@ SHAPE = "shape:"
 def simulation_of(hello: HelloEvent) -> str:
     """What is not real in this engine, in words; empty when all of it is."""
     config = hello.config
+    model = config.get("model") if shape_in(config.get("model")) else hello.model.get("name")
+    said = simulation_by(model, config.get("weights"), config.get("simulate_accept"))
+    return said or (UNSAID if hello.simulated else "")
+
+
+def simulation_by(model: Any, weights: Any, simulate_accept: Any) -> str:
+    """The same by the start options of these names, whatever another engine has under them."""
     parts = []
-    accept = config.get("simulate_accept")
-    if accept is not None:
-        parts.append(f"accept length set to {accept}")
-    shape = shape_in(config.get("model")) or shape_in(hello.model.get("name"))
-    if config.get("weights") == "random" or shape:
+    if simulate_accept is not None:
+        parts.append(f"accept length set to {simulate_accept}")
+    shape = shape_in(model)
+    if weights == "random" or shape:
         parts.append("random weights" + (f", shape {shape}" if shape else ""))
-    return "; ".join(parts) or (UNSAID if hello.simulated else "")
+    return "; ".join(parts)
 
 
 def shape_in(model: Any) -> str:

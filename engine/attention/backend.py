@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
-BackendName = Literal["auto", "flashinfer", "triton", "torch"]
+from engine.config import Attention
 
 
 @dataclass
@@ -114,7 +114,7 @@ def shape_words(heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype) ->
 
 
 def choose_backend(
-    name: BackendName, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device
+    name: Attention, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[AttentionBackend, str]:
     """The backend to use, and why it is this one.
 
@@ -131,8 +131,8 @@ def choose_backend(
         if reason is None:
             return backend, "as asked"
         others = [other for other in _AUTO if other != name and _make(other, shape)[1] is None]
-        instead = f"choose attention={others[0]} or auto" if others else "no other backend serves it either"
-        raise ValueError(f"attention={name} cannot serve {words}: {reason}; {instead}")
+        instead = f"start with --attention {others[0]} or auto" if others else "no other backend serves it either"
+        raise ValueError(f"--attention {name} cannot serve {words}: {reason}; {instead}")
     if device.type != "cuda":
         return _make("torch", shape)[0], f"the device is {device.type}"
     reasons: list[str] = []
@@ -144,7 +144,7 @@ def choose_backend(
     raise ValueError(f"no attention backend serves {words}: {'; '.join(reasons)}")
 
 
-_AUTO: tuple[BackendName, ...] = ("triton", "torch")
+_AUTO: tuple[Attention, ...] = ("triton", "torch")
 """In this order."""
 
 
@@ -156,7 +156,7 @@ class _Shape(NamedTuple):
     device: torch.device
 
 
-def _make(name: BackendName, shape: _Shape) -> tuple[AttentionBackend, str | None]:
+def _make(name: Attention, shape: _Shape) -> tuple[AttentionBackend, str | None]:
     """The backend of this name, and why it refuses the shape."""
     backend: AttentionBackend
     if name == "flashinfer":

@@ -25,7 +25,7 @@ class TritonBackend:
 
     def refuses(self, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device) -> str | None:
         if tl is None:
-            return "triton is not installed (pip install triton)"
+            return "triton is not installed (pip install 'specwb[cuda]')"
         if not servable(head_dim, dtype):
             return "its kernels take head sizes 16, 32, 64, 128 and 256, in bfloat16, float16 or float32"
         if heads % kv_heads:

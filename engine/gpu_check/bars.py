@@ -51,7 +51,7 @@ class Verdict:
 
 
 def rates(file: CheckFile, clients: int) -> dict[str, dict[str, Any]]:
-    """plain, eagle3, dynamic and off of a row, as far as they are measured: what runs.py's ``Column`` holds."""
+    """plain, eagle3, dynamic and off of a row, as far as they are measured: what `Side.column` gives."""
     off = file.value(f"sweep/{clients}/off over plain") or {}
     switched = file.value(f"sweep/{clients}/threshold over chosen") or {}
     found = {

@@ -15,6 +15,8 @@ from engine.gpu_check.floor_rate import chunks
 from engine.gpu_check.session import Session, free_memory
 from engine.gpu_check.sizes import torch_dtype
 from engine.kernels.rms_norm import add_rms_norm
+from engine.models.named_shapes import SHAPES
+from engine.models.random_checkpoint import tiny_shape
 from engine.models.shapes import LlamaShape
 
 
@@ -114,7 +116,4 @@ def run(session: Session) -> None:
 
 def shape_of(model: str) -> LlamaShape:
     """The shape behind a ``shape:`` name, or of the tiny built-in model."""
-    from engine.models.named_shapes import SHAPES
-    from engine.models.random_checkpoint import tiny_shape
-
     return SHAPES[model].shape if model in SHAPES else tiny_shape()

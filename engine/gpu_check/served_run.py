@@ -13,6 +13,7 @@ from engine.ipc import Failed
 from engine.llm import LLM
 from engine.sampling_params import SamplingParams
 from probes.events import StepEvent
+from probes.gpu_time import share_of
 
 Figures = dict[str, Any]
 
@@ -66,17 +67,12 @@ def figures(steps: list[StepEvent]) -> Figures:
     modes: dict[str, int] = {}
     for step in steps:
         modes[step.mode] = modes.get(step.mode, 0) + 1
-    first = min((step.step for step in steps), default=0)
-    timed = [
-        step for step in steps if step.gpu_us and step.step != first
-    ]  # before the first lies the time between runs
-    gpu = _sums(step.gpu_us for step in timed)
-    total = sum(gpu.values())
     return {
         "steps": modes,
         "accept": 1 + sum(step.correct_drafts for step in steps) / verified if verified else None,
-        "idle": gpu.get("idle", 0) / total if total else None,
-        "gpu_us": gpu,
+        "idle": share_of(steps).value,
+        # Before a run's first step the device waited for the run, not for the host.
+        "gpu_us": _sums(step.gpu_us for step in steps if step.round_us),
         "cpu_us": _sums(step.cpu_us for step in steps),
         "graph_misses": sum(step.graph_hit is False for step in steps),
         "median_round_us": statistics.median([step.round_us for step in steps if step.round_us] or [0]),

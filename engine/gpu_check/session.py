@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import sys
 import time
 import traceback
@@ -118,8 +119,6 @@ class Session:
 
 def free_memory(device: str) -> None:
     """Collect what nothing refers to, and hand the allocator's idle blocks back to the device."""
-    import gc
-
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()

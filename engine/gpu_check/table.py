@@ -90,8 +90,8 @@ def _sweep(file: CheckFile) -> list[Row]:
         if not columns and floor is None:
             continue
         plain = columns.get("plain", {})
-        is_its = file.sizes.get("name") == "full" and clients in CLIENTS  # the same work
-        vllm = [f"{VLLM[name][CLIENTS.index(clients)]:,}" for name in COLUMNS] if is_its else []
+        is_same_work = file.sizes.get("name") == "full" and clients in CLIENTS
+        vllm = [f"{VLLM[name][CLIENTS.index(clients)]:,}" for name in COLUMNS] if is_same_work else []
         table.append(
             (
                 str(clients),

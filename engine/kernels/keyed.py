@@ -50,7 +50,10 @@ def _keyed_triton(seeds: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
 
 @jit
 def _mixed(z: tl.tensor) -> tl.tensor:
-    """SplitMix64's finalizer on int64: an arithmetic shift, then the bits that came in cleared."""
+    """SplitMix64's finalizer on int64: an arithmetic shift, then the bits that came in cleared.
+
+    The numbers are `_FIRST` and `_SECOND`, below `_GOLDEN`: a kernel can name nothing of its module.
+    """
     z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
     return z ^ ((z >> 31) & 0x1FFFFFFFF)

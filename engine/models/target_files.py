@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.config import SHAPE_PREFIX
 from engine.models import catalog
 from engine.models.checkpoint_error import CheckpointError
 from engine.models.named_shapes import SHAPES, NamedShape
+from probes.simulation import SHAPE
 
 
 def find_target(name_or_dir: str) -> catalog.RandomModel | NamedShape | Path:
@@ -16,7 +16,7 @@ def find_target(name_or_dir: str) -> catalog.RandomModel | NamedShape | Path:
     Raises:
         CheckpointError: unknown name, or not fetched.
     """
-    if name_or_dir.startswith(SHAPE_PREFIX):
+    if name_or_dir.startswith(SHAPE):
         if name_or_dir not in SHAPES:
             raise CheckpointError(f"model {name_or_dir!r}: no such shape. There are {', '.join(SHAPES)}.")
         return SHAPES[name_or_dir]

@@ -87,7 +87,7 @@ def test_a_shape_is_served_and_says_everywhere_that_it_is_random() -> None:
     assert len(set(completion.token_ids)) > 1
     hello = hello_of(llm.assembly, "shape", None, 1.0)
     assert hello.simulated
-    assert hello.which["simulated"]["why"] == "weights are random"
+    assert hello.which["simulated"]["why"] == "random weights, shape smollm2-135m"
     assert hello.model["name"] == "shape:smollm2-135m (random weights)"
     assert all(event.simulated for event in sink.events if isinstance(event, StepEvent))
 

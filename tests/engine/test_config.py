@@ -48,8 +48,8 @@ def test_the_defaults_are_fine() -> None:
     [
         ({}, ""),
         ({"model": "tiny-random"}, ""),
-        ({"simulate_accept": 2.6}, "accept length 2.6 is simulated: the text follows the draft, right or wrong"),
-        ({"model": "shape:llama-3.1-8b", "weights": "random"}, "weights are random"),
+        ({"simulate_accept": 2.6}, "accept length set to 2.6"),
+        ({"model": "shape:llama-3.1-8b", "weights": "random"}, "random weights, shape llama-3.1-8b"),
     ],
 )
 def test_what_is_simulated_is_said_in_words(options: dict[str, Any], words: str) -> None:

@@ -72,7 +72,9 @@ def test_a_scripted_proposer_is_refused() -> None:
 
 def test_attention_that_cannot_serve_is_refused_with_what_to_choose() -> None:
     """The interpreter, where tests run kernels in it, has no float64 either."""
-    with pytest.raises(ValueError, match=r"attention=triton cannot serve 4/2 heads x 16 in float64 on cpu: .*choose"):
+    with pytest.raises(
+        ValueError, match=r"--attention triton cannot serve 4/2 heads x 16 in float64 on cpu: .*start with"
+    ):
         eagle_engine(CHAIN, worker="device", attention="triton")
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.attention.backend import AttentionBackend, BackendName, ExtendBatch, VerifyBatch, choose_backend
+from engine.attention.backend import AttentionBackend, ExtendBatch, VerifyBatch, choose_backend
 from engine.attention.torch_backend import TorchBackend
+from engine.config import Attention
 from tests.engine.attention.cases import Extend, Heads, Pages, Verify, extend_case, node_case, tailed_case, verify_case
 
 if not torch.cuda.is_available():
@@ -32,10 +33,10 @@ SERVED = [(name, torch.bfloat16) for name in SHAPES] + [
     ("wide", torch.float32),
 ]
 """Shapes in which dtypes: each is a compilation of its own."""
-NAMES: tuple[BackendName, ...] = ("triton", "torch", "flashinfer")
+NAMES: tuple[Attention, ...] = ("triton", "torch", "flashinfer")
 
 
-def made(name: BackendName, heads: Heads, dtype: torch.dtype) -> AttentionBackend:
+def made(name: Attention, heads: Heads, dtype: torch.dtype) -> AttentionBackend:
     """Skips where this one cannot serve the shape."""
     try:
         return choose_backend(name, heads.heads, heads.kv_heads, heads.dim, dtype, GPU)[0]
@@ -87,7 +88,7 @@ def mixed(requests: int, longest: int, seed: int = 0) -> list[int]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("shape", "dtype"), SERVED)
 @pytest.mark.parametrize("width", [1, 4, 16])
-def test_verify(name: BackendName, shape: str, dtype: torch.dtype, width: int) -> None:
+def test_verify(name: Attention, shape: str, dtype: torch.dtype, width: int) -> None:
     heads = SHAPES[shape]
     backend = made(name, heads, dtype)
     lengths = mixed(5, 150)
@@ -98,7 +99,7 @@ def test_verify(name: BackendName, shape: str, dtype: torch.dtype, width: int) -
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("page_size", [16, 32, 256])
-def test_page_sizes(name: BackendName, page_size: int) -> None:
+def test_page_sizes(name: Attention, page_size: int) -> None:
     backend, lengths = made(name, LLAMA, torch.bfloat16), [200, 31, 256]
     pages = Pages(LLAMA, [length + 4 for length in lengths], page_size, torch.bfloat16, GPU)
     case = verify_case(pages, lengths, 4)
@@ -108,7 +109,7 @@ def test_page_sizes(name: BackendName, page_size: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("requests", [1, 16, 64, 250])
-def test_batches(name: BackendName, requests: int, width: int) -> None:
+def test_batches(name: Attention, requests: int, width: int) -> None:
     backend, lengths = made(name, LLAMA, torch.bfloat16), mixed(requests, 400)
     pages = Pages(LLAMA, [length + width for length in lengths], 64, torch.bfloat16, GPU)
     case = verify_case(pages, lengths, width, "tree" if width > 1 else "all")
@@ -118,7 +119,7 @@ def test_batches(name: BackendName, requests: int, width: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("lengths", [[6000], [5000, 90], [255, 256, 257, 8000]], ids=str)
-def test_long_prefixes(name: BackendName, dtype: torch.dtype, lengths: list[int]) -> None:
+def test_long_prefixes(name: Attention, dtype: torch.dtype, lengths: list[int]) -> None:
     backend = made(name, LLAMA, dtype)
     pages = Pages(LLAMA, [length + 4 for length in lengths], 64, dtype, GPU)
     case = verify_case(pages, lengths, 4)
@@ -138,7 +139,7 @@ def test_parts_are_merged_alike_each_time() -> None:
 @pytest.mark.parametrize("name", ["triton", "torch"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("width", "tail"), [(1, 1), (4, 12), (8, 33), (8, 64)])
-def test_draft_nodes(name: BackendName, dtype: torch.dtype, width: int, tail: int) -> None:
+def test_draft_nodes(name: Attention, dtype: torch.dtype, width: int, tail: int) -> None:
     backend, lengths = made(name, LLAMA, dtype), mixed(6, 300)
     pages = Pages(LLAMA, [length + 1 for length in lengths], 64, dtype, GPU, scratch=6 * tail)
     case = node_case(pages, lengths, width, tail)
@@ -146,7 +147,7 @@ def test_draft_nodes(name: BackendName, dtype: torch.dtype, width: int, tail: in
 
 
 @pytest.mark.parametrize("name", ["triton", "torch"])
-def test_no_tail(name: BackendName) -> None:
+def test_no_tail(name: Attention) -> None:
     backend, lengths = made(name, LLAMA, torch.bfloat16), [300, 1, 64]
     pages = Pages(LLAMA, [301, 2, 65], 64, torch.bfloat16, GPU)
     case = tailed_case(pages, lengths, [[]] * 3, [[0]] * 3, 1, masked=False)
@@ -155,7 +156,7 @@ def test_no_tail(name: BackendName) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("shape", "dtype"), SERVED)
-def test_extend(name: BackendName, shape: str, dtype: torch.dtype) -> None:
+def test_extend(name: Attention, shape: str, dtype: torch.dtype) -> None:
     heads = SHAPES[shape]
     backend = made(name, heads, dtype)
     spans = [(0, 130), (64, 64), (200, 1), (31, 77), (0, 3)]
@@ -166,7 +167,7 @@ def test_extend(name: BackendName, shape: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("page_size", [16, 64, 256])
 @pytest.mark.parametrize("spans", [[(0, 4096)], [(3000, 1000), (0, 128)], [(0, 128)] * 60], ids=["one", "two", "sixty"])
-def test_extend_of_many_tokens(name: BackendName, page_size: int, spans: list[tuple[int, int]]) -> None:
+def test_extend_of_many_tokens(name: Attention, page_size: int, spans: list[tuple[int, int]]) -> None:
     backend = made(name, LLAMA, torch.bfloat16)
     case = extend_case(Pages(LLAMA, [sum(span) for span in spans], page_size, torch.bfloat16, GPU), spans)
     assert_near(backend.extend(case.q, case.pages.k, case.pages.v, case.batch), precise(case))
@@ -194,7 +195,7 @@ def take_over(batch: VerifyBatch, other: VerifyBatch) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("requests", "width", "longest"), [(1, 1, 3000), (1, 4, 3000), (3, 16, 700), (70, 4, 300)])
 def test_a_captured_verify_follows_its_batch(
-    name: BackendName, dtype: torch.dtype, requests: int, width: int, longest: int
+    name: Attention, dtype: torch.dtype, requests: int, width: int, longest: int
 ) -> None:
     backend = made(name, LLAMA, dtype)
     bound = longest + width
@@ -239,7 +240,7 @@ def test_replays_without_waiting_for_one_another() -> None:
 
 
 @pytest.mark.parametrize("name", ["triton", "torch"])
-def test_nothing_waits_for_the_device(name: BackendName) -> None:
+def test_nothing_waits_for_the_device(name: Attention) -> None:
     """Neither verify nor, with what stands in the batch, extend reads anything back."""
     backend = made(name, LLAMA, torch.bfloat16)
     pages = Pages(LLAMA, [300, 80], 64, torch.bfloat16, GPU)

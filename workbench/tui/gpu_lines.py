@@ -19,28 +19,31 @@ def gpu_lines(state: SessionState, now: float, width: int) -> list[Line]:
         return []
     reading = state.gpu.read(state.engine_now(now))
     roomy = width >= ROOMY
-    idle = "n/a" if reading.idle is None else f"{reading.idle:.1%}"
     basis = f" between steps (last {IDLE_S:.0f} s, by CUDA events)" if roomy else ""
     items: list[Line] = [
         [
             ("GPU ", "strong"),
             ("idle ", "dim"),
-            (idle, "text" if reading.idle is not None else "idle"),
+            _idle_word(reading),
             (basis, "dim"),
         ],
-        miss_words(reading, roomy),
+        _miss_words(reading, roomy),
         [(state.device_name, "dim")],
         [(f"{state.scheduler} scheduler" if roomy else state.scheduler, "dim")],
     ]
     return [fit_items([item for item in items if any(text for text, _ in item)], width)]
 
 
-def miss_words(reading: GpuReading, roomy: bool) -> list[Word]:
+def _idle_word(reading: GpuReading) -> Word:
+    return ("n/a", "idle") if reading.idle is None else (f"{reading.idle:.1%}", "text")
+
+
+def _miss_words(reading: GpuReading, roomy: bool) -> list[Word]:
     """``graph misses 3 since start, 0 in the last minute``; nothing where no step looked for a graph."""
     if not reading.looked and not reading.misses:
         return []
     of = "since start" if reading.is_since_start else f"of {reading.looked:,} steps seen"
-    recent = f", {reading.recent} in the last minute" if roomy else f", {reading.recent} in the last min"
+    recent = f", {reading.recent} in the last {'minute' if roomy else 'min'}"
     return [
         ("graph misses ", "dim"),
         (f"{reading.misses:,}", "text"),
@@ -54,8 +57,7 @@ def status_items(state: SessionState, now: float) -> list[Line]:
     if not state.has_gpu:
         return []
     reading = state.gpu.read(state.engine_now(now))
-    idle = "n/a" if reading.idle is None else f"{reading.idle:.1%}"
-    items: list[Line] = [[("GPU idle ", "dim"), (idle, "text" if reading.idle is not None else "idle")]]
+    items: list[Line] = [[("GPU idle ", "dim"), _idle_word(reading)]]
     if reading.recent:
         items.append([(f"graph miss {reading.recent}/min", "warn")])
     return items

@@ -55,10 +55,10 @@ def test_auto_is_torch_on_a_cpu() -> None:
 
 def test_one_that_cannot_serve_says_what_can() -> None:
     with pytest.raises(
-        ValueError, match=r"attention=flashinfer cannot serve 32/8 heads x 128 in bfloat16 on cpu: "
+        ValueError, match=r"--attention flashinfer cannot serve 32/8 heads x 128 in bfloat16 on cpu: "
     ) as e:
         choose_backend("flashinfer", 32, 8, 128, torch.bfloat16, CPU)
-    assert str(e.value).endswith("its kernels need a GPU; choose attention=torch or auto")
+    assert str(e.value).endswith("its kernels need a GPU; start with --attention torch or auto")
 
 
 @pytest.mark.parametrize(
