@@ -9,10 +9,11 @@ from engine.config import Attention
 from engine.device.eagle3 import DeviceHead
 from engine.device.graphs import ladder
 from engine.device.llama import DeviceLlama
+from engine.device.programs import TreeShape, all_keys
 from engine.device.worker import DeviceWorker
 from engine.engine_parts import AttentionChoice, EngineParts, Progress
 from engine.kv.ledger import KvLedger
-from engine.memory_plan import GRAPHS_A_BATCH_SIZE, GpuMemory, MemoryPlan, plan_memory
+from engine.memory_plan import GpuMemory, MemoryPlan, plan_memory
 from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.start_choices import StartChoices
@@ -99,7 +100,9 @@ def _plan(
     """As many graphs are counted as are captured before the first step."""
     config = choices.config
     sizes = config.graph_batch_sizes or ladder(config.max_running)
-    graphs = len(sizes) * GRAPHS_A_BATCH_SIZE[draft is not None] if config.graphs and attention.graphs else 0
+    knobs = config.knobs
+    tree = TreeShape(knobs.steps, knobs.topk, knobs.draft_tokens) if draft is not None else None
+    graphs = len(all_keys(sizes, tree)) if config.graphs and attention.graphs else 0
     itemsize = choices.arithmetic.activations.itemsize
     return plan_memory(
         config,

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import torch
 
 from engine.config import EngineConfig
+from engine.device.state import RING_ROWS
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.models.tensor_check import draft_tensors, parameters_of, target_tensors
 
-WAITING_ROWS = 64
-"""Rows of hidden states that a request may wait with, and scratch slots for the nodes of its tree."""
-VERIFY_MARGIN = 128
+VERIFY_MARGIN = 2 * RING_ROWS
 """Slots that verifies in flight may need behind a request's last token."""
 SAMPLING = 6 << 28
 """Bytes in use while sampled tokens are drawn: six times `engine.device.sampling.MOST_NUMBERS` in float64."""
@@ -27,8 +26,6 @@ EACH_GRAPH = 4 << 20
 """What a captured graph holds beside its tensors."""
 ATTENTION_PLANS = 2 << 30
 """Partial results of FlashInfer's split keys, for each batch size and width."""
-GRAPHS_A_BATCH_SIZE = {False: 2, True: 5}
-"""Whether there is a draft -> graphs captured for each batch size: decode and settle; draft, verify and settle too."""
 
 GIB = 1 << 30
 
@@ -108,9 +105,9 @@ def plan_memory(
     beside = {"target KV": config.page_size}  # slots that no request owns: the scrap page
     if draft is not None:
         parts["draft weights"] = parameters_of(draft_tensors(draft, own_embedding=False)) * itemsize
-        parts["waiting hidden states"] = (config.max_running + 1) * WAITING_ROWS * _aux_width(draft) * itemsize
+        parts["waiting hidden states"] = (config.max_running + 1) * RING_ROWS * _aux_width(draft) * itemsize
         slots["draft KV"] = 2 * draft.num_kv_heads * draft.head_dim * itemsize
-        beside["draft KV"] = config.page_size + config.max_running * WAITING_ROWS
+        beside["draft KV"] = config.page_size + config.max_running * RING_ROWS
     parts["logits and inputs"] = _static_buffers(config, target, draft) * itemsize
     parts["CUDA graphs"] = graphs * EACH_GRAPH + (_verify_workspace(config, target, draft) * itemsize if graphs else 0)
     if plans_attention:
