@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 # Import name -> distribution, where they differ.
-DISTRIBUTIONS = {"zmq": "pyzmq"}
+DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "zmq": "pyzmq"}
 OURS = {"workbench", "engine", "probes", "recordings"}
 
 
