@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 import shlex
+import tomllib
 
 import click
 import pytest
@@ -81,6 +82,11 @@ def probe_parser(program: str) -> argparse.ArgumentParser:
 @pytest.mark.parametrize("line", lines_of("python"))
 def test_measuring_line_parses_and_names_a_file_that_is_there(line: str) -> None:
     program, *words = shlex.split(line)[2:]
+    if program == "pip":
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        assert words[:2] == ["install", "-e"]
+        assert set(re.sub(r"^\.\[|\]$", "", words[2]).split(",")) <= set(extras)
+        return
     if program.startswith("probes.ci."):
         probe_parser(program).parse_args(words)
         return

@@ -68,7 +68,7 @@ def environment() -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="module")
 def url(environment: dict[str, str]) -> Iterator[str]:
     """README's own `serve` line, running; where it serves."""
-    line = line_with("specwb serve") + " --model tiny-random --threads 1 --port 0"
+    line = line_with("specwb serve --name demo") + " --model tiny-random --threads 1 --port 0"
     with subprocess.Popen(
         ["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=environment, stderr=subprocess.PIPE
     ) as server:
@@ -126,7 +126,7 @@ def test_openai_client(url: str, environment: dict[str, str]) -> None:
 @needs_curl
 def test_watching(url: str, environment: dict[str, str]) -> None:
     assert "demo" in shell(line_with("specwb ls"), environment)
-    assert "engine/core.py:" in shell(line_with("specwb which"), environment)
+    assert "engine/core.py:" in shell(line_with("specwb which demo"), environment)
     with load(url, environment):
         text, objects = (shell(line, environment) for line in LINES if line.startswith("specwb tail"))
     assert len([line for line in text.splitlines() if "slots" in line]) == 5
