@@ -97,7 +97,7 @@ class AttentionBackend(Protocol):
             pages: page numbers of each request, enough for length + width.
             bound: on length + width of any request at any time; sizes the buffers that a graph holds on to.
         """
-        ...
+        return  # as the docstring says: inherited by those without
 
     def verify(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: VerifyBatch) -> torch.Tensor:
         """q [B * width, heads, head_dim] -> [B * width, heads * head_dim], scores scaled by head_dim ** -0.5."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from engine.attention.backend import ExtendBatch, VerifyBatch
+from engine.attention.backend import AttentionBackend, ExtendBatch, VerifyBatch
 from engine.attention.flashinfer_plan import ALL, CAUSAL, CUSTOM, FlashInferPlan, HeadShape
 from engine.attention.page_lists import list_pages
 from engine.kernels.dispatch import tl
@@ -32,7 +32,7 @@ NO_POSITIONS = 0
 """FlashInfer's PosEncodingMode.NONE."""
 
 
-class FlashInferBackend:
+class FlashInferBackend(AttentionBackend):
     """One shape of heads on one stream. Kernels are compiled when the first plan is made (needs nvcc)."""
 
     name = "flashinfer"

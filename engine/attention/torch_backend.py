@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
-from engine.attention.backend import ExtendBatch, VerifyBatch
+from engine.attention.backend import AttentionBackend, ExtendBatch, VerifyBatch
 from engine.kernels.extend_attention import extend_attention_reference
 from engine.kernels.paged_attention import paged_attention_reference
 
 
-class TorchBackend:
+class TorchBackend(AttentionBackend):
     """Gathers keys and calls SDPA: verify pads every request to the bound, extend goes through them one by one."""
 
     name = "torch"
@@ -20,18 +18,6 @@ class TorchBackend:
 
     def refuses(self, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device) -> str | None:
         return "heads are no multiple of key heads" if heads % kv_heads else None
-
-    def plan(
-        self,
-        lengths: Sequence[int],
-        pages: Sequence[Sequence[int]],
-        *,
-        width: int,
-        bucket: int,
-        page_size: int,
-        bound: int,
-    ) -> None:
-        """Nothing to plan."""
 
     def verify(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: VerifyBatch) -> torch.Tensor:
         out = paged_attention_reference(

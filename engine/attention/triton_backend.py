@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
-from engine.attention.backend import ExtendBatch, VerifyBatch
+from engine.attention.backend import AttentionBackend, ExtendBatch, VerifyBatch
 from engine.kernels.attention_tiles import servable
 from engine.kernels.dispatch import tl, use_triton
 from engine.kernels.extend_attention import extend_attention
 from engine.kernels.paged_attention import new_arrivals, paged_attention
 
 
-class TritonBackend:
+class TritonBackend(AttentionBackend):
     """Holds the counters at which programs of one request meet, so an instance serves one stream."""
 
     name = "triton"
@@ -33,18 +31,6 @@ class TritonBackend:
         if not use_triton(torch.empty(0, dtype=dtype, device=device)):
             return "its kernels need a GPU"
         return None
-
-    def plan(
-        self,
-        lengths: Sequence[int],
-        pages: Sequence[Sequence[int]],
-        *,
-        width: int,
-        bucket: int,
-        page_size: int,
-        bound: int,
-    ) -> None:
-        """Nothing to plan."""
 
     def verify(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: VerifyBatch) -> torch.Tensor:
         out = paged_attention(

@@ -22,6 +22,13 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=["reference", "kernel"])
+def implementation(request: pytest.FixtureRequest) -> None:
+    """Both, one after the other."""
+    if request.param == "kernel":
+        request.getfixturevalue("interpreted")
+
+
 def let_loaded_numbers_bound_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton 3.6 keeps a scalar as an array of one element, which numpy 2.4 no longer takes for a number."""
     from triton.runtime import interpreter

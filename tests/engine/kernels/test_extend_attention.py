@@ -33,13 +33,6 @@ def assert_attends(case: Extend) -> None:
     torch.testing.assert_close(run(case).double(), case.wanted, atol=2e-6, rtol=2e-5)
 
 
-@pytest.fixture(params=["reference", "kernel"])
-def implementation(request: pytest.FixtureRequest) -> None:
-    """Both, one after the other."""
-    if request.param == "kernel":
-        request.getfixturevalue("interpreted")
-
-
 @pytest.mark.parametrize("heads", HEADS.values(), ids=HEADS)
 @pytest.mark.parametrize("page_size", [16, 24, 64])
 def test_ragged_chunks_with_and_without_a_prefix(implementation: None, heads: Heads, page_size: int) -> None:
