@@ -157,14 +157,13 @@ class SessionState:
             self._engine_t = (event.t, now)
 
     def _step(self, step: StepEvent) -> None:
-        if step.knob_epoch != self.knob_epoch:
-            self._accept.new_epoch()
-            self.knob_epoch = step.knob_epoch
+        if step.knob_epoch > self.knob_epoch:  # else it may have flown while the knobs changed
+            self._open_epoch(step.knob_epoch)
         self.timeline.append(step)
         self.decisions.take(step)
         self.last_step, self._step_after_heartbeat = step, True
         self._tokens.add(step.t, step.emitted)
-        self._accept.add(step.t, step.correct_drafts, step.verified)
+        self._accept.add(step.t, step.correct_drafts, step.verified, step.knob_epoch)
         self.history.add(step)
         self.gains.add(step)
         self.epochs.add(step)
@@ -173,9 +172,11 @@ class SessionState:
 
     def _take_knobs(self, knobs: dict[str, Any], epoch: int) -> None:
         self.knobs = dict(knobs)
-        if epoch != self.knob_epoch:
-            self._accept.new_epoch()
-            self.knob_epoch = epoch
+        self._open_epoch(epoch)
+
+    def _open_epoch(self, epoch: int) -> None:
+        self.knob_epoch = epoch
+        self._accept.new_epoch(epoch)
 
     def _lose(self, gap: Gap, now: float) -> None:
         if gap.recovered:

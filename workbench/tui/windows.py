@@ -62,10 +62,18 @@ class AcceptWindow:
     _verified: int = 0
     _last: float | None = None
     _last_t: float = 0.0
+    _epoch: int = 0  # of the knobs in force
+    _sampled: int = 0  # of the knobs that the samples were made under
 
-    def add(self, t: float, correct: int, verified: int) -> None:
+    def add(self, t: float, correct: int, verified: int, epoch: int = 0) -> None:
+        """A step under the knobs of ``epoch``. One that flew when they changed comes in behind their end: it still
+        counts with its own, whose last value it makes."""
         if verified <= 0:
             return
+        if epoch != self._sampled:
+            self._samples.clear()
+            self._correct = self._verified = 0
+            self._sampled = epoch
         self._samples.append((t, correct, verified))
         self._correct += correct
         self._verified += verified
@@ -74,13 +82,13 @@ class AcceptWindow:
 
     def read(self, now: float) -> Acceptance:
         self._trim(now)
-        value = 1 + self._correct / self._verified if self._verified else None
+        is_known = self._verified and self._sampled == self._epoch
+        value = 1 + self._correct / self._verified if is_known else None
         return Acceptance(value, self._last, max(0.0, now - self._last_t))
 
-    def new_epoch(self) -> None:
+    def new_epoch(self, epoch: int) -> None:
         """Other knobs, other statistics: the window starts again; the last value stays, as the last value."""
-        self._samples.clear()
-        self._correct = self._verified = 0
+        self._epoch = epoch
 
     def _trim(self, now: float) -> None:
         while self._samples and self._samples[0][0] <= now - self.seconds:

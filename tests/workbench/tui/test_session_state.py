@@ -126,6 +126,15 @@ def test_knob_change_moves_the_values_and_the_epoch() -> None:
     assert state.knob_values.resume_at == 2
 
 
+def test_a_step_that_flew_when_the_knobs_changed_takes_back_no_epoch() -> None:
+    """With the overlap scheduler it lands, and is said, behind the change."""
+    state = after(made.hello(), made.step(4, 2), made.knob_change(6, {"threshold": 4}, {"threshold": 2}))
+    state.apply(made.step(5, 2, knob_epoch=0), 1000.0)
+    assert state.knob_epoch == 1
+    assert state.acceptance(1000.0).value is None
+    assert state.acceptance(1000.0).last == 2.5
+
+
 def test_knobs_of_a_newer_engine_do_not_break_anything() -> None:
     state = after(made.hello(knobs={**made.knobs(), "warp": 9}))
     assert state.knobs["warp"] == 9

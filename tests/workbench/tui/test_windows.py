@@ -62,8 +62,19 @@ def test_without_verifies_there_is_no_value_but_the_age_of_the_last() -> None:
 def test_new_epoch_starts_the_window_again() -> None:
     window = AcceptWindow()
     window.add(0.0, correct=4, verified=2)
-    window.new_epoch()
+    window.new_epoch(1)
     assert window.read(0.5).value is None
     assert window.read(0.5).last == 3.0
-    window.add(1.0, correct=0, verified=2)
+    window.add(1.0, correct=0, verified=2, epoch=1)
+    assert window.read(1.0).value == 1.0
+
+
+def test_a_step_that_flew_when_the_knobs_changed_counts_with_those_before() -> None:
+    window = AcceptWindow()
+    window.add(0.0, correct=4, verified=2)
+    window.new_epoch(1)
+    window.add(0.5, correct=1, verified=3, epoch=0)
+    assert window.read(0.5).value is None
+    assert window.read(0.5).last == 2.0
+    window.add(1.0, correct=0, verified=2, epoch=1)
     assert window.read(1.0).value == 1.0
