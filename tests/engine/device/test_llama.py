@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.attention.dense import AttentionPlan, Segment
 from engine.device.llama import DeviceLlama
@@ -33,6 +32,7 @@ from tests.engine.device.both_models import (
     tree_depths,
     tree_visibility,
 )
+from tests.engine.device.no_read_back import no_read_back
 
 PLAIN = tiny_shape(num_layers=3)
 LLAMA3 = {
@@ -150,20 +150,11 @@ def test_outputs_go_where_they_are_asked_for() -> None:
     assert_same(aux_out, wanted_aux)
 
 
-class _NoSync(TorchDispatchMode):
-    """Refuses what would make the host wait for the device, or read it."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = str(func)
-        assert not any(word in name for word in ("_local_scalar_dense", "nonzero", "equal", "masked_select")), name
-        return func(*args, **(kwargs or {}))
-
-
 def test_a_forward_never_reads_a_value_on_the_host() -> None:
     """What a CUDA graph cannot hold."""
     forward = _Forward()
     forward.attend = lambda layer, q: q.flatten(1)
-    with _NoSync():  # type: ignore[no-untyped-call]
+    with no_read_back():
         forward(aux_layers=(1, 2), logit_rows=torch.tensor([4]))
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.device.graphs import GraphKey, GraphPool
 from engine.device.worker import DeviceWorker
@@ -16,34 +12,11 @@ from engine.ipc import Failed
 from engine.sampling_params import SamplingParams
 from probes.knobs import KnobError
 from tests.engine.device.device_engines import device_engine, device_worker, with_graphs
+from tests.engine.device.no_read_back import no_read_back
 from tests.engine.tiny import CHAIN, DEEP, STORY, eagle_engine, prompts, reference, step_events, tokens
 
 GREEDY = SamplingParams(max_tokens=12, temperature=0.0, ignore_eos=True)
 DRAWN = SamplingParams(max_tokens=12, temperature=1.0, top_p=0.9, seed=3, ignore_eos=True, logprobs=2)
-
-
-class NoReadBack(TorchDispatchMode):
-    """Fails on what would wait for the device: values that become Python's, and shapes that depend on data."""
-
-    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "unique", "_unique")
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        assert not any(name.startswith(banned) for banned in self.NAMES), f"{func} reads the device"
-        if name in ("index", "index_put_", "index_put"):
-            assert not any(i is not None and i.dtype == torch.bool for i in args[1]), f"{func} with a mask has to count"
-        return func(*args, **(kwargs or {}))
-
-
-@contextmanager
-def no_read_back() -> Iterator[None]:
-    def refuse(self: torch.Tensor, *args: Any) -> Any:
-        raise AssertionError("a tensor is read")
-
-    with pytest.MonkeyPatch.context() as patch, NoReadBack():  # type: ignore[no-untyped-call]
-        for name in ("tolist", "numpy", "item", "__int__", "__float__", "__index__", "__bool__"):
-            patch.setattr(torch.Tensor, name, refuse)
-        yield
 
 
 @pytest.mark.parametrize("shape", [STORY, CHAIN], ids=["tree", "chain"])
