@@ -111,8 +111,8 @@ class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     discarded: int = 0
     """Verified tokens that a stop condition or max_tokens cut off."""
     overrun: int = 0
-    """Requests that had ended, or left, before the step landed: it was planned past their end (overlap). They count in the
-    plan's numbers (requests, widths, slots), and in nothing that came of the step."""
+    """Requests that had ended, or left, before the step landed: it was planned past their end (overlap). They count in
+    the plan's numbers (requests, widths, slots), and in nothing that came of the step."""
     accept_length: float | None = None
     """1 + correct_drafts / verified; null when nothing was verified."""
     draft_lag: int = 0
