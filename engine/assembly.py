@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 import torch
@@ -46,7 +47,7 @@ class Assembly:
     arithmetic: Arithmetic
     attention: AttentionChoice
     device_name: str
-    why: dict[str, str]
+    why: Mapping[str, str]
     """``worker`` and ``scheduler`` -> why it is that one."""
     memory: MemoryPlan | None = None
     """Of the GPU; None on the CPU."""
@@ -115,18 +116,18 @@ def assemble(
             f"({str(error).splitlines()[0]})"
         ) from error
     return Assembly(
-        parts.config,
-        core,
-        loaded.target,
-        loaded.draft,
-        parameters_of(target_tensors(loaded.target.shape)),
-        arithmetic,
-        parts.attention,
-        torch.cuda.get_device_name(choices.device) if choices.device.type == "cuda" else "cpu",
-        dict(choices.why),
-        parts.memory,
-        loaded.why_no_draft,
-        loaded.warnings,
+        config=parts.config,
+        core=core,
+        target=loaded.target,
+        draft=loaded.draft,
+        parameters=parameters_of(target_tensors(loaded.target.shape)),
+        arithmetic=arithmetic,
+        attention=parts.attention,
+        device_name=torch.cuda.get_device_name(choices.device) if choices.device.type == "cuda" else "cpu",
+        why=choices.why,
+        memory=parts.memory,
+        why_no_draft=loaded.why_no_draft,
+        warnings=loaded.warnings,
     )
 
 
@@ -196,7 +197,7 @@ def _host_parts(choices: StartChoices, loaded: Loaded, proposer: MakeProposer | 
         head = Eagle3Head(
             draft.shape, draft.tensors, draft.draft_to_target, model.embedding, arithmetic, config.max_model_len
         )
-        make = lambda ledger: Eagle3Proposer(head, ledger)  # noqa: E731
+        make = partial(Eagle3Proposer, head)
     attention = AttentionChoice(
         "torch (dense views)", AttentionPlan, f"--attention {config.attention} on the CPU: SDPA over page runs"
     )

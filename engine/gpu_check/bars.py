@@ -81,7 +81,7 @@ def _floor(file: CheckFile, clients: int, width: int, accept: float) -> float | 
 
 
 def verdicts(file: CheckFile) -> list[Verdict]:
-    """Every bar, in the order of the issue. Rates are only judged of the full workload."""
+    """Every bar. Rates are only judged of the full workload."""
     clients = [int(count) for count in file.sizes.get("clients", CLIENTS)]
     found = []
     if file.sizes.get("name") == "full":

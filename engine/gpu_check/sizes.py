@@ -1,4 +1,4 @@
-"""How much a check runs: the issue's own workload, or one that a CPU gets through in seconds."""
+"""How much a check runs: the workload that the bars are for, or one that a CPU gets through in seconds."""
 
 from __future__ import annotations
 

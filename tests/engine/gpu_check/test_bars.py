@@ -32,7 +32,7 @@ def test_nothing_measured_reaches_nothing() -> None:
     assert {entry.word for entry in verdicts(empty)} == {"not measured"}
 
 
-def test_there_is_a_bar_for_every_row_of_the_issue() -> None:
+def test_every_column_of_vllms_table_has_a_rate_for_every_load() -> None:
     assert set(LEAST_RATE) | {"dynamic", "off"} == set(VLLM)
     assert {len(each) for each in (*LEAST_RATE.values(), *VLLM.values())} == {len(CLIENTS)}
 
