@@ -233,9 +233,10 @@ class EngineCore:
                 self._landing.take_off(flight)
         except Exception as error:  # a bug or a failed kernel: the step's requests end, the engine goes on
             if isinstance(error, KvExhaustedError) and self._flight is not None:
+                self.step_number = number - 1  # what lands now may leave nothing to run
                 raise
             self._failures.step_broke(number, victims, error, self._outputs)
-        clock.pause()
+        self._clock.take_off(clock)
         return flight
 
     def _land_flight(self) -> None:

@@ -10,9 +10,11 @@ from engine.event_sink import EventSink
 class StepClock:
     """Stages of one step. They need not lie side by side: with overlap another step's stages come between."""
 
-    def __init__(self, sink: EventSink, step: int, round_us: int) -> None:
+    def __init__(self, sink: EventSink, step: int, start: int, round_us: int) -> None:
+        """``start``: of the step, by the performance counter in nanoseconds."""
         self._sink = sink
         self._step = step
+        self.start = start
         self._stage: str | None = None
         self._began = 0
         self._took: dict[str, int] = {}  # stage -> nanoseconds
@@ -49,12 +51,16 @@ class StageClock:
         self._step_began = 0
 
     def begin_step(self, stage: str, step: int) -> StepClock:
-        """A step begins, with its first stage."""
+        """A step begins, with its first stage; it may still come to nothing."""
         now = time.perf_counter_ns()
-        clock = StepClock(self._sink, step, (now - self._step_began) // 1000 if self._step_began else 0)
-        self._step_began = now
+        clock = StepClock(self._sink, step, now, (now - self._step_began) // 1000 if self._step_began else 0)
         clock.begin(stage)
         return clock
+
+    def take_off(self, clock: StepClock) -> None:
+        """The step is one: the next round is measured from its start."""
+        clock.pause()
+        self._step_began = clock.start
 
     def idle(self, step: int) -> None:
         """The loop waits for work: the next round is not measured."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 import torch
 
+from engine.event_sink import NoSink
 from engine.scheduler import Candidates
+from engine.stage_clock import StageClock
 from tests.engine.tiny import (
     CHAIN,
     GREEDY,
@@ -56,3 +59,30 @@ def test_requests_that_sit_out_count_for_the_threshold() -> None:
     with torch.inference_mode():
         assert not llm.core._decide(Candidates([], [], held=3)).speculate
         assert llm.core._decide(Candidates([], [], held=2)).speculate
+
+
+def test_a_step_that_only_the_furthest_end_of_the_one_in_flight_left_no_page_for_is_planned_again() -> None:
+    """Where nothing is left to run by then, it was no step: numbers have no hole."""
+    prompt = prompts(1, longest=10, seed=74)[0]
+    params = msgspec.structs.replace(GREEDY, max_tokens=5)
+    free = reference([prompt], params)
+    pages = len(prompt) + 4  # the worst case, and not one more
+    llm, sink = scripted_engine(answers_of(free), CHAIN, scheduler="overlap", page_size=1, kv_tokens=pages)
+    assert tokens(llm.generate([prompt], params)) == tokens(free)
+    assert tokens(llm.generate([prompt], params)) == tokens(free)
+    events = step_events(sink)
+    assert [event.mode for event in events] == ["prefill", "spec"] * 2
+    assert [event.step for event in events] == [1, 2, 3, 4]
+
+
+def test_rounds_are_measured_between_steps_also_where_one_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time in which the last step of a request landed would be nobody's."""
+    now = iter(range(1_000_000, 10**12, 1_000_000))
+    monkeypatch.setattr("engine.stage_clock.time.perf_counter_ns", lambda: next(now))
+    clock = StageClock(NoSink())
+    first = clock.begin_step("schedule", 1)
+    clock.take_off(first)
+    clock.begin_step("schedule", 2)  # nothing to run
+    second = clock.begin_step("schedule", 2)
+    assert second.round_us == (second.start - first.start) // 1000
+    assert clock.begin_step("schedule", 2).round_us > second.round_us
