@@ -55,7 +55,7 @@ class _Growth:
         """
         draft, k = self._draft, tokens.shape[1]
         seen = depth * k  # nodes expanded by then, these included
-        positions = (self._lens + (depth - 1))[:, None].expand(-1, k).reshape(-1)
+        positions = (self._lens + (depth - 1)).repeat_interleave(k)  # expanded and reshaped, one request's is a view
         loc = self._scratch[:, seen - k : seen].contiguous().view(-1)  # of one node: reshape would be a strided view
         attend = verifying(draft.attention, draft.pool, self._batch(k, self._scratch[:, :seen], sees))
         inputs = draft.head.read(tokens.reshape(-1), hidden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, next_power_of_2, tl, use_triton
 
 
 def advance(
@@ -20,6 +20,7 @@ def advance(
     rows int64 [B] (no row twice, padding apart), kept int32 [B] (0 changes nothing), emitted int64 [B, E]; the state:
     tokens int64 [R], lens int32 [R].
     """
+    check_contiguous(rows=rows, kept=kept, tokens=tokens, lens=lens)
     (_advance_triton if use_triton(tokens) else advance_reference)(rows, kept, emitted, tokens, lens, pad_row)
 
 

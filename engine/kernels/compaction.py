@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, next_power_of_2, tl, use_triton
 
 BLOCK = 2048
 """Elements of a slot's K (and of its V) that a program moves."""
@@ -22,6 +22,7 @@ def compact(
     k_pool, v_pool [L, slots, Hkv, D], a slot contiguous; path int32 [B, D + 1] and kept int32 [B] as of `walk`;
     loc int64 [B, W], no slot in two rows (padding apart).
     """
+    check_contiguous(kept=kept)
     (_compact_triton if use_triton(k_pool) else compact_reference)(k_pool, v_pool, path, kept, loc)
 
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from engine.kernels.attention_tiles import extend_tile, fitting, servable
-from engine.kernels.dispatch import jit, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, tl, use_triton
 from engine.kernels.online_softmax import LOG2_E, take_keys
 
 
@@ -41,6 +41,7 @@ def extend_attention(
         pages: int32 [R, P], numbers; position p has slot pages[row, p // page_size] * page_size + p % page_size.
         host_lengths, host_q: start + chunk, and chunk, of each request: only the reference looks at them.
     """
+    check_contiguous(rows=rows, starts=starts, cu_q=cu_q)
     if not use_triton(q) or not servable(q.shape[-1], q.dtype):
         return extend_attention_reference(
             q, k, v, rows=rows, pages=pages, page_size=page_size, host_lengths=host_lengths, host_q=host_q

@@ -27,7 +27,7 @@ from engine.kernels.attention_tiles import (
     split_count,
     verify_tile,
 )
-from engine.kernels.dispatch import jit, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, tl, use_triton
 from engine.kernels.online_softmax import LOG2_E, take_keys
 
 ARRIVALS = 4096
@@ -75,6 +75,7 @@ def paged_attention(
     """
     if tail_loc.shape[1] > MOST_TAIL:
         raise ValueError(f"{tail_loc.shape[1]} tail keys a request; a mask has bits for {MOST_TAIL}")
+    check_contiguous(rows=rows, lens=lens)
     if not use_triton(q) or not servable(q.shape[-1], q.dtype):
         return paged_attention_reference(
             q,

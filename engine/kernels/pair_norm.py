@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, next_power_of_2, tl, use_triton
 from engine.kernels.rms_norm import rms_norm_reference
 
 
@@ -24,6 +24,7 @@ def pair_norm(
 
     ids int64 [N], embedding [vocab, H] contiguous, weights [H], g [N, H] (rows may lie apart) -> [N, 2 H] in g's dtype.
     """
+    check_contiguous(ids=ids, embedding=embedding)
     if use_triton(g):
         return _pair_norm_triton(ids, embedding, embedding_weight, g, g_weight, eps)
     return pair_norm_reference(ids, embedding, embedding_weight, g, g_weight, eps)

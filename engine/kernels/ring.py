@@ -21,7 +21,7 @@ def push(
     [R, n, A], ring_ids int64 [R, n], ring_len int32 [R]. A full ring stays full, its last place is overwritten: it
     belongs to a request that does not draft, or to padding.
     """
-    check_contiguous(aux=aux, next_ids=next_ids, aux_ring=aux_ring, ring_ids=ring_ids)
+    check_contiguous(rows=rows, aux=aux, next_ids=next_ids, aux_ring=aux_ring, ring_ids=ring_ids)
     (_push_triton if use_triton(aux) else push_reference)(rows, aux, next_ids, aux_ring, ring_ids, ring_len)
 
 

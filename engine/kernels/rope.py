@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, next_power_of_2, tl, use_triton
 from engine.models.rotary import rotation_table
 
 FEW_ROWS = 64
@@ -55,6 +55,7 @@ def rope_and_write(
     k_pool, v_pool [slots, Hkv, D], a slot contiguous. Rows that share a slot (padding) leave any one of theirs there.
     With 0 heads there is no q in qkv, and [N, 0, D] comes back.
     """
+    check_contiguous(table=table, positions=positions, loc=loc)
     rope = _rope_and_write_triton if use_triton(qkv) else rope_and_write_reference
     return rope(qkv, table, positions, loc, k_pool, v_pool, heads)
 

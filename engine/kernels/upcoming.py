@@ -20,7 +20,7 @@ def upcoming(
     rows int64 [B]; the state: lens int32 [R], pages int32 [R, P]. Without ``depths`` a token's position is that of its
     slot. With them, int32 [B, W], it is lens[row] + depth: node n of a tree has the n-th slot, whatever its depth.
     """
-    check_contiguous(loc=loc)
+    check_contiguous(rows=rows, lens=lens, loc=loc)
     upcome = _upcoming_triton if use_triton(loc) else upcoming_reference
     return upcome(rows, lens, pages, page_size, depths, loc)
 

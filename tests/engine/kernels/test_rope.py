@@ -76,3 +76,12 @@ def test_values_are_copied_whatever_they_are(interpreted: None) -> None:
     zero = torch.zeros(1, dtype=torch.int64)
     rope_and_write(qkv, rope_table(4, 1, 1e4, None, "cpu"), zero, zero, k_pool, v_pool, 1)
     assert v_pool.isinf().all()
+
+
+def test_positions_that_are_a_view_of_one_number_are_refused() -> None:
+    """`expand` and then `reshape` copies for two requests and not for one: a kernel would read past its end."""
+    qkv, table = torch.randn(4, 6 * 8), rope_table(8, 16, 10000.0, None, "cpu")
+    pool = torch.zeros(8, 2, 8)
+    positions = torch.tensor([3])[:, None].expand(-1, 4).reshape(-1)
+    with pytest.raises(ValueError, match=r"positions must be contiguous, it has shape \[4\], strides \(0,\)"):
+        rope_and_write(qkv, table, positions, torch.arange(4), pool, pool.clone(), heads=2)
