@@ -7,13 +7,14 @@ import msgspec
 from engine.attention.backend import AttentionBackend, choose_backend
 from engine.config import Attention
 from engine.device.eagle3 import DeviceHead
+from engine.device.gpu_memory import GpuMemory
 from engine.device.graphs import ladder
 from engine.device.llama import DeviceLlama
 from engine.device.programs import TreeShape, all_keys
 from engine.device.worker import DeviceWorker
 from engine.engine_parts import AttentionChoice, EngineParts, Progress
 from engine.kv.ledger import KvLedger
-from engine.memory_plan import GpuMemory, MemoryPlan, plan_memory
+from engine.memory_plan import MemoryPlan, plan_memory
 from engine.models.checkpoint import DraftCheckpoint, TargetCheckpoint
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.start_choices import StartChoices

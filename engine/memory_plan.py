@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
-
 from engine.config import EngineConfig
+from engine.device.gpu_memory import GpuMemory
 from engine.device.state import RING_ROWS
 from engine.models.shapes import Eagle3Shape, LlamaShape
 from engine.models.tensor_check import draft_tensors, parameters_of, target_tensors
@@ -28,22 +27,6 @@ ATTENTION_PLANS = 2 << 30
 """Partial results of FlashInfer's split keys, for each batch size and width."""
 
 GIB = 1 << 30
-
-
-@dataclass(frozen=True)
-class GpuMemory:
-    """Of one device, in bytes."""
-
-    total: int
-    taken: int
-    """By what is not planned here: CUDA's context, other programs, another engine in this process."""
-
-    @classmethod
-    def of(cls, device: torch.device) -> GpuMemory:
-        """As it is now. What torch's allocator only keeps for later is free to us."""
-        free, total = torch.cuda.mem_get_info(device)
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return cls(total, total - free - kept)
 
 
 @dataclass(frozen=True)

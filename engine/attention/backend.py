@@ -49,8 +49,6 @@ class ExtendBatch:
     """int32 [B + 1], where each request's queries begin in q, and their end."""
     max_q: int
     """Longest chunk."""
-    bound: int
-    """Longest start + chunk."""
     pages: torch.Tensor
     """int32 [R, P], of the whole state."""
     page_size: int

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from engine.device.layer_parts import Attend, Mlp, rotations
 from engine.device.pool import DevicePool
-from engine.device.weights import Attend, Mlp, Weights, rotations
+from engine.device.weights import Weights
 from engine.kernels.pair_norm import pair_norm
 from engine.kernels.rms_norm import add_rms_norm
 from engine.kernels.rope import rope_and_write
@@ -97,7 +98,6 @@ class DeviceHead:
         loc: torch.Tensor | None,
         attend: Attend,
         pool: DevicePool,
-        logits_out: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The layer at N positions. ``loc`` int64 [N]: K and V of these rows are written there first; None: they are
         written already. **Overwrites** ``inputs.residual``, and with it the g that `read` was given where that is the
@@ -116,6 +116,4 @@ class DeviceHead:
         q = rope_and_write(projected, self._rotations, positions, loc, keys, values, heads=shape.num_heads)
         x = self._mlp(F.linear(attend(0, q), self._o), residual)
         x = add_rms_norm(x, residual, self._norm, shape.rms_norm_eps)
-        if logits_out is None:
-            return F.linear(x, self._lm_head), residual
-        return torch.mm(x, self._lm_head.t(), out=logits_out), residual
+        return F.linear(x, self._lm_head), residual

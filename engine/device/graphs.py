@@ -107,8 +107,6 @@ class GraphPool:
         self._graphs: dict[GraphKey, Replay] = {}
         self._missed: dict[GraphKey, None] = {}  # to capture, in order
         self._refused: set[GraphKey] = set()  # could not be captured while serving
-        self.hits = 0
-        self.misses = 0
 
     @property
     def captures(self) -> bool:
@@ -134,13 +132,10 @@ class GraphPool:
         replay = self._graphs.get(key)
         if replay is not None:
             replay()
-            self.hits += 1
             return True
         self._programs(key)(bound)
-        if self._recorder is not None:
-            self.misses += 1
-            if key.batch in self.batches and key not in self._refused:
-                self._missed[key] = None
+        if key.batch in self.batches and key not in self._refused:
+            self._missed[key] = None
         return False
 
     @property

@@ -18,8 +18,8 @@ from engine.step_plan import PrefillChunk, StepPlan
 from engine.worker import Landed
 from probes.events import StepShapes
 
-WRITTEN_BY = "engine.device.target:run_target"
-"""Where ``slots_written`` is counted: the slots that the forward was given, less padding."""
+WRITTEN_BY = "engine.device.batches:DecodeBatch.slots_written"
+"""Where ``slots_written`` is counted: the slots that the forward is given, less padding."""
 
 
 @dataclass

@@ -14,8 +14,9 @@ from collections.abc import MutableMapping, Sequence
 import torch
 import torch.nn.functional as F
 
+from engine.device.layer_parts import Attend, Mlp, rotations
 from engine.device.pool import DevicePool
-from engine.device.weights import Attend, Mlp, Weights, rotations
+from engine.device.weights import Weights
 from engine.kernels.rms_norm import add_rms_norm, rms_norm
 from engine.kernels.rope import rope_and_write
 from engine.models.shapes import LlamaShape

@@ -8,10 +8,10 @@ import torch
 
 from engine.attention.backend import AttentionBackend, ExtendBatch, VerifyBatch
 from engine.device.eagle3 import DeviceHead
+from engine.device.layer_parts import Attend
 from engine.device.llama import DeviceLlama
 from engine.device.pool import DevicePool
 from engine.device.state import RING_ROWS, DeviceState
-from engine.device.weights import Attend
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,6 @@ class DevicePool:
         """
         if slots % scrap:
             raise ValueError(f"a pool of {slots} slots is no whole number of pages of {scrap}")
-        self.kv_heads = kv_heads
-        self.slots = slots
         self.scrap_page = slots // scrap
         self.scratch_base = slots + scrap
         dims = (layers, slots + scrap + scratch, kv_heads, head_dim)
@@ -51,10 +49,6 @@ class DevicePool:
     def bytes(self) -> int:
         """Memory of the whole pool, scrap and scratch included."""
         return self.k.nbytes + self.v.nbytes
-
-    @property
-    def bytes_per_slot(self) -> int:
-        return self.bytes // self.k.shape[1]
 
 
 def _zeros(dims: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:

@@ -96,7 +96,6 @@ class PrefillBatch:
             starts=take(tickets.starts).int(),
             cu_q=take(tickets.cu_q).int(),
             max_q=max(self.lengths),
-            bound=max(ends),
             pages=state.pages,
             page_size=state.page_size,
             host_pages=list(self._pages),

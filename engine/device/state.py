@@ -33,7 +33,6 @@ class DeviceState:
         head's; both 0 without a draft. ``dtype``: of the activations. ``scrap_page``: the pool's, where entries of the
         page table point until they are written, the pad row's for ever."""
         rows = max_rows + 1
-        self.max_rows = max_rows
         self.pad_row = max_rows
         self.page_size = page_size
         self.device = device
@@ -73,7 +72,3 @@ class DeviceState:
     def following(self, rows: torch.Tensor, width: int) -> torch.Tensor:
         """Positions of the next ``width`` (at most RING_ROWS) tokens: lens..lens + width - 1, int64 [B, width]."""
         return self.lens[rows][:, None] + self._steps[:width]
-
-    def locate(self, rows: torch.Tensor, width: int) -> torch.Tensor:
-        """Slots of the next ``width`` (at most RING_ROWS) tokens of each request. rows int64 [B] -> [B, width]."""
-        return self.slots(rows, self.following(rows, width))

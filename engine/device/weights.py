@@ -1,21 +1,10 @@
-"""Weights on their way from a checkpoint to the device, and what of a decoder layer target and head have alike."""
+"""Weights on their way from a checkpoint to the device, in the order that products read them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 
 import torch
-import torch.nn.functional as F
-
-from engine.kernels.rms_norm import add_rms_norm
-from engine.kernels.rope import rope_table
-from engine.kernels.silu import silu_mul
-from engine.models.llama import ROPE_MARGIN
-from engine.models.shapes import Eagle3Shape, LlamaShape
-
-Attend = Callable[[int, torch.Tensor], torch.Tensor]
-"""(layer, q [N, heads, head_dim]) -> [N, heads * head_dim]: attention of one step's rows, whose K and V of that layer
-are written already. A closure over a backend, its batch, and the pool."""
 
 
 class Weights:
@@ -49,31 +38,3 @@ class Weights:
         for target, piece in zip(whole.split([piece.shape[0] for piece in pieces]), pieces, strict=True):
             target.copy_(piece)
         return whole
-
-
-class Mlp:
-    """Norm and gated SiLU MLP on a residual stream: 4 launches."""
-
-    def __init__(self, weights: Weights, layer: str, eps: float) -> None:
-        self._norm = weights.take(f"{layer}.post_attention_layernorm.weight")
-        self._gate_up = weights.stack(f"{layer}.mlp.gate_proj.weight", f"{layer}.mlp.up_proj.weight")
-        self._down = weights.take(f"{layer}.mlp.down_proj.weight")
-        self._eps = eps
-
-    def __call__(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        """Adds x to the residual in place; what the MLP makes of their sum is *not* added yet: the next norm does.
-
-        x, residual [N, hidden] -> [N, hidden]
-        """
-        normed = add_rms_norm(x, residual, self._norm, self._eps)
-        gate_up = F.linear(normed, self._gate_up)  # [N, 2 * intermediate]
-        return F.linear(silu_mul(gate_up), self._down)
-
-
-def rotations(
-    shape: LlamaShape | Eagle3Shape, max_model_len: int, dtype: torch.dtype, device: torch.device
-) -> torch.Tensor:
-    """cos and sin of every position, [positions, head_dim]: the first halves cosines. float32; float64 in float64."""
-    wide = torch.promote_types(dtype, torch.float32)
-    positions = max_model_len + ROPE_MARGIN
-    return rope_table(shape.head_dim, positions, shape.rope_theta, shape.rope_scaling, device, wide)

@@ -1,12 +1,6 @@
 """The worker whose state stands on the device: a step is launched without anything being read back.
 
-    DeviceWorker(
-        model: DeviceLlama, head: DeviceHead | None, ledger: KvLedger,
-        attention: AttentionBackend, draft_attention: AttentionBackend | None = None,   # of the head's shape
-        *, max_running: int, max_model_len: int,
-        graphs: bool = True, graph_batch_sizes: Sequence[int] = (), simulate_accept: float | None = None,
-    )
-    worker.prepare(knobs, progress)   # once, before the first step: captures graphs
+`DeviceWorker.prepare` comes once, before the first step: it captures the graphs.
 
 A launch packs what only the host knows (which rows, new requests, grown page lists, prompt tokens) into one copy, then
 runs the parts of the step in stream order: draft, run, accept, sync. Each part starts from device state that the part
@@ -27,6 +21,7 @@ from engine.attention.backend import AttentionBackend, choose_backend
 from engine.device.batches import StepBatches
 from engine.device.buffers import Buffers
 from engine.device.eagle3 import DeviceHead
+from engine.device.gpu_memory import GpuMemory
 from engine.device.graphs import CudaRecorder, GraphPool, Progress, Recorder, ladder
 from engine.device.launched import LaunchedStep, landed
 from engine.device.llama import DeviceLlama
@@ -242,11 +237,7 @@ class DeviceWorker:
 
     def _free_memory(self) -> int | None:
         """Bytes on the device that could still be taken; None where that is no question."""
-        if self.device.type != "cuda":
-            return None
-        free, _ = torch.cuda.mem_get_info(self.device)
-        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return free + cached
+        return GpuMemory.of(self.device).free if self.device.type == "cuda" else None
 
     def _on_stream(self) -> AbstractContextManager[object]:
         return torch.cuda.stream(self._stream) if self._stream is not None else nullcontext()

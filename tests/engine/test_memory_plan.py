@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from engine.config import EngineConfig
-from engine.memory_plan import ATTENTION_PLANS, GIB, GpuMemory, MemoryPlan, plan_memory, usable_kv_tokens
+from engine.device.gpu_memory import GpuMemory
+from engine.memory_plan import ATTENTION_PLANS, GIB, MemoryPlan, plan_memory, usable_kv_tokens
 from engine.models.named_shapes import SHAPES
 from engine.models.tensor_check import draft_tensors, parameters_of, target_tensors
 from probes.knobs import Knobs

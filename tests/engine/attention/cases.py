@@ -168,7 +168,6 @@ def extend_case(pages: Pages, spans: list[tuple[int, int]]) -> Extend:
         starts=pages.tensor([start for start, _ in spans], torch.int32),
         cu_q=pages.tensor([sum(chunks[:i]) for i in range(len(chunks) + 1)], torch.int32),
         max_q=max(chunks),
-        bound=max(map(sum, spans)),
         pages=pages.pages,
         page_size=pages.page_size,
         host_pages=pages.table,

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from engine.attention.dense import Segment
+from engine.device.layer_parts import Attend
 from engine.device.pool import DevicePool
-from engine.device.weights import Attend
 from engine.kv.request_slots import RequestSlots
 from engine.models.linear import Arithmetic, choose_arithmetic
 
@@ -88,9 +88,9 @@ def assert_same(got: torch.Tensor, wanted: torch.Tensor) -> None:
 
 def assert_same_kv(pool: DevicePool, data: torch.Tensor) -> None:
     """``data``: the CPU's pool, [layers, 2 * kv_heads, slots, head_dim]. All slots, written or not."""
-    keys, values = data.transpose(1, 2).split(pool.kv_heads, dim=2)
-    assert_same(pool.k[:, : pool.slots], half_split(keys))
-    assert_same(pool.v[:, : pool.slots], values)
+    keys, values = data.transpose(1, 2).chunk(2, dim=2)
+    assert_same(pool.k[:, :SLOTS], half_split(keys))
+    assert_same(pool.v[:, :SLOTS], values)
 
 
 def copied(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -107,7 +107,6 @@ def fresh_kv(worker: DeviceWorker, ids: Sequence[int], count: int) -> tuple[torc
         starts=torch.zeros(1, dtype=torch.int32),
         cu_q=torch.tensor([0, count], dtype=torch.int32),
         max_q=count,
-        bound=count,
         pages=torch.arange(pages, dtype=torch.int32)[None],
         page_size=page_size,
         host_pages=[list(range(pages))],

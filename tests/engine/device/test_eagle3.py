@@ -10,7 +10,7 @@ import torch
 
 from engine.attention.dense import AttentionPlan, Segment
 from engine.device.eagle3 import DeviceHead
-from engine.device.weights import Attend
+from engine.device.layer_parts import Attend
 from engine.kernels import dispatch
 from engine.models.eagle3 import Eagle3Head, NodeCache
 from engine.models.random_checkpoint import random_draft, random_target
@@ -186,16 +186,12 @@ def test_writing_in_the_forward_is_writing_before_it() -> None:
     assert_same(within.pool.v, before.pool.v)
 
 
-def test_logits_go_where_they_are_asked_for_and_the_hidden_state_takes_the_residuals_place() -> None:
+def test_the_hidden_state_takes_the_residuals_place() -> None:
     both = Pair(torch.float64)
     both.write_device()
     rows = both.newest()
-    out = torch.full((2, both.shape.draft_vocab_size), 7.0, dtype=torch.float64)
     inputs = both.device.read(both.next_ids[rows], both.device.fuse(both.aux[rows]))
-    logits, hidden = both.device.forward(
-        inputs, both.positions[rows], None, both.newest_attend(), both.pool, logits_out=out
-    )
-    assert logits.data_ptr() == out.data_ptr()
+    _, hidden = both.device.forward(inputs, both.positions[rows], None, both.newest_attend(), both.pool)
     assert hidden.data_ptr() == inputs.residual.data_ptr()
 
 

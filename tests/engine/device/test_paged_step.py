@@ -71,7 +71,6 @@ class Step:
             starts=starts,
             cu_q=torch.tensor([0, lengths[0], sum(lengths)], dtype=torch.int32),
             max_q=max(lengths),
-            bound=max(totals),
             pages=self.state.pages,
             page_size=PAGE_SIZE,
             host_pages=[slots.pages for slots in self.slots],
@@ -96,7 +95,7 @@ class Step:
         width = 1 if sees is None else sees.shape[0]
         depths = torch.zeros(1, dtype=torch.int64) if sees is None else sees.sum(1) - 1
         masks = None if sees is None else (sees.long() << torch.arange(width)).sum(1).expand(rows.shape[0], -1)
-        loc = self.state.locate(rows, width)
+        loc = self.state.slots(rows, self.state.following(rows, width))
         batch = VerifyBatch(
             rows=rows,
             width=width,

@@ -21,7 +21,8 @@ def test_the_next_tokens_lie_behind_the_committed_ones_page_by_page() -> None:
     state = make_state()
     state.lens[0] = 30
     state.lens[1] = 4
-    loc = state.locate(torch.tensor([0, 1]), 4)
+    rows = torch.tensor([0, 1])
+    loc = state.slots(rows, state.following(rows, 4))
     assert loc.dtype == torch.int64
     assert loc.tolist() == [[2 * 16 + 14, 2 * 16 + 15, 7 * 16, 7 * 16 + 1], [4, 5, 6, 7]]
 
@@ -37,13 +38,15 @@ def test_any_positions_have_their_slots() -> None:
 def test_rows_that_pad_a_batch_stay_in_the_scrap_page_however_wide_the_step() -> None:
     for page_size in (16, 64):
         state = make_state(page_size)
-        loc = state.locate(torch.full((2,), state.pad_row), 64)
+        rows = torch.full((2,), state.pad_row)
+        loc = state.slots(rows, state.following(rows, 64))
         assert set((loc // page_size).flatten().tolist()) == {9}
 
 
 def test_slots_of_one_number_beyond_two_to_the_31_do_not_wrap() -> None:
     state = DeviceState(1, 2, 2**20, 0, 0, CPU, torch.float32, scrap_page=4096)
-    assert state.locate(torch.tensor([state.pad_row]), 1).item() == 2**32
+    rows = torch.tensor([state.pad_row])
+    assert state.slots(rows, state.following(rows, 1)).item() == 2**32
 
 
 def test_a_pool_has_scrap_and_scratch_behind_the_ledgers_slots() -> None:
@@ -51,6 +54,6 @@ def test_a_pool_has_scrap_and_scratch_behind_the_ledgers_slots() -> None:
     assert pool.k.shape == pool.v.shape == (2, 64 + 16 + 10, 3, 8)
     assert pool.scrap_page * 16 == 64
     assert pool.scratch_base == 80
-    assert pool.bytes == 90 * pool.bytes_per_slot == 90 * 2 * 2 * 3 * 8 * 4
+    assert pool.bytes == 90 * 2 * 2 * 3 * 8 * 4
     pool.keys[1][5] = 1.0
     assert pool.k[1, 5].eq(1).all()
