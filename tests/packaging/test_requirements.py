@@ -36,7 +36,7 @@ def pins() -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("extra", ["", "engine", "dev"])
+@pytest.mark.parametrize("extra", ["", "engine", "cuda", "dev"])
 def test_every_direct_dependency_is_pinned_within_its_range(extra: str) -> None:
     table = project()
     wanted = table["optional-dependencies"][extra] if extra else table["dependencies"]
