@@ -6,6 +6,7 @@ Empty where the engine has none.
 from __future__ import annotations
 
 from workbench.tui.gpu_meter import IDLE_S, GpuReading
+from workbench.tui.hello_facts import device_name_of
 from workbench.tui.line_panel import Line, Word, fit_items
 from workbench.tui.session_state import SessionState
 
@@ -28,7 +29,7 @@ def gpu_lines(state: SessionState, now: float, width: int) -> list[Line]:
             (basis, "dim"),
         ],
         _miss_words(reading, roomy),
-        [(state.device_name, "dim")],
+        [(device_name_of(state.hello), "dim")],
         [(f"{state.scheduler} scheduler" if roomy else state.scheduler, "dim")],
     ]
     return [fit_items([item for item in items if any(text for text, _ in item)], width)]

@@ -9,6 +9,7 @@ from probes.duration import duration_text
 from probes.events import KnobEvent
 from probes.knobs import KNOBS, KnobError, Knobs, apply_changes
 from workbench.step_words import changes_text
+from workbench.tui.hello_facts import is_half_precision
 from workbench.tui.session_state import SessionState
 
 WHY = "from the attached screen"
@@ -159,7 +160,7 @@ def _now_words(state: SessionState, threshold: int) -> str:
 
 
 def _same_text(state: SessionState) -> str:
-    if state.is_half_precision:
+    if is_half_precision(state.hello):
         return "Running requests go on; in half precision their text may differ at near-ties."
     return "Running requests go on with the same text."
 

@@ -24,6 +24,7 @@ from workbench.tui.decision_log import DecisionLog
 from workbench.tui.feed import FeedItem, Gone, Heard, Rewound, Skipped
 from workbench.tui.gain import GainMeter
 from workbench.tui.gpu_meter import GpuMeter
+from workbench.tui.hello_facts import device_of
 from workbench.tui.history import History
 from workbench.tui.plan_alerts import PlanAlerts
 from workbench.tui.timeline import Mark, Timeline
@@ -31,7 +32,6 @@ from workbench.tui.windows import Acceptance, AcceptWindow, RateWindow
 
 BUSY_AFTER_S = 3.0
 """A stage that takes longer than this is worth a word."""
-HALF_PRECISION = frozenset({"bfloat16", "float16"})
 
 
 class Connection(Enum):
@@ -278,27 +278,10 @@ class SessionState:
         return self.hello.draft is not None if self.hello else None
 
     @property
-    def is_half_precision(self) -> bool:
-        if self.hello is None:
-            return False
-        return bool(self.hello.model.get("half_precision", self.hello.model.get("dtype") in HALF_PRECISION))
-
-    @property
     def simulation(self) -> str:
         """What is not real in this engine, in words; empty when all of it is, as far as it has said."""
         said = simulation_of(self.hello) if self.hello else ""
         return said or (UNSAID if self._has_simulated else "")
-
-    @property
-    def device(self) -> str:
-        """``cpu``, ``cuda``, …; empty while unknown."""
-        return str(self.hello.model.get("device", "")) if self.hello else ""
-
-    @property
-    def device_name(self) -> str:
-        """What the device calls itself, ``NVIDIA H200``; else as ``device``."""
-        said = self.hello.model.get("device_name") if self.hello else None
-        return str(said) if said else self.device
 
     @property
     def scheduler(self) -> str:
@@ -309,4 +292,4 @@ class SessionState:
     @property
     def has_gpu(self) -> bool:
         """By the engine's own word, or by what its steps have measured."""
-        return self.gpu.is_seen or self.device.partition(":")[0] not in ("", "cpu")
+        return self.gpu.is_seen or device_of(self.hello).partition(":")[0] not in ("", "cpu")

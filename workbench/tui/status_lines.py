@@ -6,6 +6,7 @@ from probes.simulation import WORD
 from workbench.cell_text import fit, width_of
 from workbench.time_text import age_text
 from workbench.tui.gpu_lines import status_items
+from workbench.tui.hello_facts import is_half_precision
 from workbench.tui.line_panel import Line, Word, fit_items, spread
 from workbench.tui.session_state import Connection, SessionState
 from workbench.tui.windows import Acceptance
@@ -154,7 +155,7 @@ def notes_line(state: SessionState, width: int) -> list[Word]:
     if what:
         room = width - sum(width_of(text) for text, _ in fit_items(items, width)) - 2
         items.append([(fit(what, room).rstrip(), "note")])
-    if state.is_half_precision and state.hello:
+    if state.hello and is_half_precision(state.hello):
         dtype = state.hello.model.get("dtype")
         items.append([(f"{dtype}: text with spec on and off may differ at near-ties", "note")])
     return fit_items(items, width)
