@@ -10,7 +10,7 @@ from engine.config import Device
 from engine.models.linear import Arithmetic, has_native_bfloat16
 
 GPU_PAYS_UP_TO = 32
-"""Of an H200, and cautious: a chain of 3 drafts with an accept length of 2.6, simulated, still paid at 128 requests of a
+"""Of an H200, and cautious: a chain of 3 drafts with a simulated accept length of 2.6 still paid at 128 requests of a
 model of 8B; wider trees stop earlier, and no head's own acceptance was measured there (docs/performance.md)."""
 
 PAYS_UP_TO = {"bfloat16": 4, "float16": 1, "float32": 1, "float64": 1}
