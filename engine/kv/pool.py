@@ -26,11 +26,6 @@ class KvPool:
         self._layers = self.data.unbind(0)
         self.written = 0  # rows written by layer 0, for slots_written
 
-    @property
-    def bytes_per_slot(self) -> int:
-        layers, heads, _, head_dim = self.data.shape
-        return layers * heads * head_dim * self.data.element_size()
-
     def write(self, layer: int, loc: torch.Tensor, kv: torch.Tensor) -> None:
         """Write one layer's keys and values. loc int64 [N]; kv [N, 2 * kv_heads, head_dim]."""
         self._layers[layer].index_copy_(1, loc, kv.transpose(0, 1))
