@@ -57,11 +57,6 @@ class DecodeBatch:
         """(place in this batch, likeliest tokens wanted) of requests that want log probabilities."""
 
     @property
-    def slots_written(self) -> int:
-        """Rows whose K and V the forward wrote, less those of padding."""
-        return self.buffers.loc[: self.padded].numel() - (self.padded - len(self.rows)) * self.width
-
-    @property
     def sampled(self) -> Sampled | None:
         """The requests that sample; None when all are greedy."""
         if self._sampled_ticket is None:

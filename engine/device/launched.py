@@ -18,8 +18,8 @@ from engine.step_plan import PrefillChunk, StepPlan
 from engine.worker import Landed
 from probes.events import StepShapes
 
-WRITTEN_BY = "engine.device.batches:DecodeBatch.slots_written"
-"""Where ``slots_written`` is counted: the slots that the forward is given, less padding."""
+WRITTEN_BY = "engine.device.launched:LaunchedStep.slots_written"
+"""Where the slots are counted that the device says it wrote."""
 
 
 @dataclass
@@ -27,7 +27,9 @@ class LaunchedStep:
     """What `land` needs. Tensors are on the host, and hold their values once the step's end is reached."""
 
     plan: StepPlan
-    slots_written: int
+    locs: list[torch.Tensor]  # int64 [padded, width]: the slots that each forward of decodes wrote
+    scrap_slot: int  # from here on slots are padding's
+    prompt_slots: int  # written by the forward of prefill chunks
     shapes: StepShapes
     graph: str | None
     graph_hit: bool | None
@@ -38,6 +40,10 @@ class LaunchedStep:
     caught_up: list[CatchUp]
     logprobs: StepLogprobs
     marks: StepMarks = field(default_factory=lambda: StepMarks(None))
+
+    def slots_written(self) -> int:
+        """Slots that requests own and the forwards wrote, by what the device worked out; once the end is reached."""
+        return self.prompt_slots + sum(int((loc < self.scrap_slot).sum()) for loc in self.locs)
 
 
 def landed(step: LaunchedStep) -> Landed:
@@ -67,7 +73,7 @@ def landed(step: LaunchedStep) -> Landed:
             row.write(count, waited=True)
     return Landed(
         entries=[entry for entry in entries if entry is not None],
-        slots_written=step.slots_written,
+        slots_written=step.slots_written(),
         written_by=WRITTEN_BY,
         shapes=step.shapes,
         graph=step.graph,

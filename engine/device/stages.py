@@ -78,7 +78,9 @@ class Stages:
         fetch = self._downloads.fetch
         return LaunchedStep(
             plan=plan,
-            slots_written=sum(batch.slots_written for batch in batches.decodes) + (prefill.written if prefill else 0),
+            locs=[fetch(batch.buffers.loc[: batch.padded]) for batch in batches.decodes],
+            scrap_slot=parts.pool.scrap_page * state.page_size,
+            prompt_slots=prefill.written if prefill is not None else 0,
             shapes=self._shapes(batches),
             graph=ran.graph,
             graph_hit=ran.is_hit,

@@ -10,6 +10,7 @@ from engine.device.graphs import GraphKey, GraphPool
 from engine.device.worker import DeviceWorker
 from engine.ipc import Failed
 from engine.sampling_params import SamplingParams
+from probes.events import AlertEvent
 from probes.knobs import KnobError
 from tests.engine.device.device_engines import device_engine, device_worker, with_graphs
 from tests.engine.device.no_read_back import no_read_back
@@ -167,3 +168,19 @@ def test_a_width_whose_buffers_do_not_fit_is_refused_with_those_that_stand(monke
     llm.set_knobs(topk=2, steps=3, draft_tokens=4)  # as wide as before
     with pytest.raises(KnobError, match=r"draft_tokens=16 needs buffers of .* ready: draft_tokens of 4"):
         llm.set_knobs(**STORY)
+
+
+@pytest.mark.parametrize("knobs", [{"spec": "off"}, CHAIN, STORY], ids=["plain", "chain", "tree"])
+def test_slots_written_are_those_that_the_device_worked_out(knobs: dict[str, Any]) -> None:
+    """A third count, from a third place: a page table on the device that lost a page shows in the same step."""
+    llm, sink = device_engine(knobs, scheduler="sync")
+    core, state = llm.core, device_worker(llm).parts.state
+    core.add("r", prompts(1, longest=20, seed=5)[0], GREEDY)
+    core.step()
+    state.pages[:] = state.pages[state.pad_row].clone()
+    [failed] = core.step()
+    assert isinstance(failed, Failed)
+    alert = next(event for event in sink.events if isinstance(event, AlertEvent))
+    assert (alert.code, alert.data["quantity"], alert.data["found"]) == ("plan_mismatch", "slots written", 0)
+    assert alert.data["found_by"] == "engine.device.launched:LaunchedStep.slots_written"
+    assert core.ledger.pages_used == 0
