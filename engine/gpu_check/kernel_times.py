@@ -1,4 +1,4 @@
-"""Our kernels one by one at the sweep's shapes: microseconds, and bytes a second where memory is what bounds them."""
+"""The larger of our kernels one by one at the sweep's shapes: microseconds, and bytes a second where memory is what bounds them."""
 
 from __future__ import annotations
 
