@@ -1,4 +1,4 @@
-"""The larger of our kernels one by one at the sweep's shapes: microseconds, and bytes a second where memory is what bounds them."""
+"""Our larger kernels one by one at the sweep's shapes: microseconds, and bytes a second where memory bounds them."""
 
 from __future__ import annotations
 
