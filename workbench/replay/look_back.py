@@ -99,9 +99,12 @@ class LookBack:
 
     def _newest_steps(self, t: float) -> list[float]:
         """The times of the steps that are told."""
-        times = self._session.times_before(t, "step", KEEP_STEPS)
-        if len(times) == KEEP_STEPS and times[0] > t - KEEP_S:
-            times = self._session.times_before(t, "step", MOST_STEPS)
+        count = KEEP_STEPS
+        times = self._session.times_before(t, "step", count)
+        while len(times) == count < MOST_STEPS and times[0] >= t - KEEP_S:
+            count = min(count * 3 // 2, MOST_STEPS)  # little by little: each is read from the file
+            times = self._session.times_before(t, "step", count)
+        if count > KEEP_STEPS:
             # One more: that there were steps before the windows is known to them, too.
             first = max(0, bisect_left(times, t - KEEP_S) - 1)
             times = times[min(len(times) - KEEP_STEPS, first) :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -15,6 +15,7 @@ from textual.widgets import ContentSwitcher
 from probes.clock import Clock
 from workbench.cell_text import width_of, wrap
 from workbench.tui.accept_view import AcceptView
+from workbench.tui.collector import collector_paused
 from workbench.tui.decisions_view import DecisionsView
 from workbench.tui.feed import Feed
 from workbench.tui.help_screen import HelpScreen
@@ -133,6 +134,8 @@ class AttachApp(App[int]):
         """By which a message stays for a while: the person's time, not a recording's."""
         self._message: tuple[str, str] | None = None
         self._message_until = 0.0
+        self.when_ready: Callable[[], None] = lambda: None
+        """Called once, after the first paint."""
         self.crash: Exception | None = None
         """The exception that ended the screen."""
 
@@ -156,6 +159,9 @@ class AttachApp(App[int]):
         self.app_resume_signal.subscribe(self, self._repaint)
         self.set_interval(REFRESH_S, self.tick)
         self.tick()
+
+    def on_ready(self) -> None:
+        self.when_ready()
 
     def _repaint(self, _: object) -> None:
         # After ctrl-z the terminal has forgotten the screen, of which lines that do not change would never come again.
@@ -184,14 +190,20 @@ class AttachApp(App[int]):
 
     def tick(self) -> None:
         """Take in what came, and paint what it changed."""
-        items = self._feed.drain()
-        now = self._clock.monotonic()  # after the drain: a player's clock moves in it
-        for item in items:
-            self.state.apply(item, now)
+        with collector_paused():
+            now = self._take_in()
         self._views[self._current].show(self.state, now)
         for news in self.recording.take_news():
             self.say(*news, seconds=30.0)
         self._show_status()
+
+    def _take_in(self) -> float:
+        """What came, into the state; the screen's time then."""
+        items = self._feed.drain()
+        now = self._clock.monotonic()  # after the drain: a player's clock moves in it
+        for item in items:
+            self.state.apply(item, now)
+        return now
 
     def _show_status(self) -> None:
         now = self._clock.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from textual._styles_cache import StylesCache
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -37,6 +38,11 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         state = getattr(self.app, "state", None)
         if isinstance(state, SessionState) and state.simulation:
             self.query_one(Vertical).border_subtitle = f" {WORD} "
+
+    def on_unmount(self) -> None:
+        # Textual remembers two colours by the cache of lines they were asked for, and so keeps the lines of a thousand
+        # widgets that are gone: after some dialogs that is most of what the garbage collector has to look through.
+        StylesCache.get_inner_outer.cache_clear()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close with a result. The first counts: keys typed ahead may bring more, which would close what is below."""

@@ -12,6 +12,7 @@ from workbench.recording.recorder import Recorder
 from workbench.tui.app import AttachApp
 from workbench.tui.bus_feed import BusFeed
 from workbench.tui.bus_steering import BusSteering
+from workbench.tui.collector import settle_heap
 from workbench.tui.terminal_guard import TerminalGuard
 
 
@@ -26,6 +27,7 @@ def run_screen(app: AttachApp) -> int:
         ScreenCrash: a bug ended it.
     """
 
+    app.when_ready = settle_heap
     loop: asyncio.AbstractEventLoop | None = None
 
     def leave(code: int) -> None:

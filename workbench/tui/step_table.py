@@ -92,7 +92,7 @@ class StepTable(RoleStyles, can_focus=True):
         self._frozen: Timeline | None = None
         self._rows: Rows = AllRows(timeline)
         self._filtered: FilteredRows | None = None
-        self._strips: LRUCache[tuple[int, int, bool], Strip] = LRUCache(512)
+        self._strips: LRUCache[tuple[int, int, bool], Strip] = LRUCache(1)
         self._home: int | None = None  # number of the row that a person selected last
         self._anchor: int | None = None  # number of a row to stay at while a filter is still looking
         self.filter: StepFilter | None = None
@@ -266,7 +266,8 @@ class StepTable(RoleStyles, can_focus=True):
             self.follow()
 
     def on_resize(self, event: events.Resize) -> None:
-        self._strips.clear()
+        # Two pages: a strip is some thirty objects, and the garbage collector looks through all that are kept.
+        self._strips = LRUCache(2 * self.page)
         self._show(self.cursor)
 
     def on_click(self, event: events.Click) -> None:

@@ -45,6 +45,8 @@ class MemorySession:
     missing: str = ""
     reads: Counter[str] = field(default_factory=Counter)
     """Topic -> items given out."""
+    most_times: int = 0
+    """Most times asked for at once."""
 
     def __post_init__(self) -> None:
         self.by_topic: dict[str, list[tuple[float, Received]]] = {}
@@ -78,6 +80,7 @@ class MemorySession:
         return found[max(0, last - count) : last]
 
     def times_before(self, t: float, topic: str, count: int) -> list[float]:
+        self.most_times = max(self.most_times, count)
         found = self.by_topic.get(topic, [])
         last = bisect_right(found, t, key=_time)
         return [at for at, _ in found[max(0, last - count) : last]]

@@ -151,6 +151,15 @@ def test_a_jump_reads_the_window_and_not_what_is_before() -> None:
     assert session.reads["step"] < 3 * look_back.MOST_STEPS
 
 
+def test_a_jump_asks_for_little_more_than_its_window() -> None:
+    """The window has 1,200 steps, and each of those asked for is read from the file."""
+    session = MemorySession([(t, made.step(n, 3, t=t)) for n in range(1, 20_001) for t in (T0 + n * 0.01,)])
+    screen = Screen(session)
+    screen.jump_to(session.info.end - 50)
+    assert session.most_times == 1500
+    assert len(screen.state.timeline) == 1202
+
+
 def test_fast_play_is_cut_and_holds_the_clock_back() -> None:
     """At max the clock stands where the last item that was given out stands, tick by tick, and reaches the end."""
     session = MemorySession([(T0 + n * 0.01, made.step(n, 3, t=T0 + n * 0.01)) for n in range(1, 10_001)])
