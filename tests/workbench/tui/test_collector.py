@@ -9,6 +9,7 @@ from textual._styles_cache import StylesCache
 from tests.workbench.fake_feed import Bench
 from tests.workbench.tui.pilots import settle, story
 from workbench.tui.collector import collector_paused, settle_heap
+from workbench.tui.feed import FeedItem
 
 
 def test_the_collector_runs_again_after_a_pause() -> None:
@@ -36,8 +37,13 @@ def test_what_stands_is_not_looked_through_again() -> None:
 async def test_events_are_taken_in_without_the_collector() -> None:
     bench = Bench()
     seen: list[bool] = []
-    apply = bench.app.state.apply
-    bench.app.state.apply = lambda *words: (seen.append(gc.isenabled()), apply(*words))[1]  # type: ignore[method-assign]
+    take = bench.app.state.apply
+
+    def apply(item: FeedItem, now: float) -> None:
+        seen.append(gc.isenabled())
+        take(item, now)
+
+    bench.app.state.apply = apply  # type: ignore[method-assign]
     async with bench.app.run_test():
         bench.feed_now(*story())
     assert seen
