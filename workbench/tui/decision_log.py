@@ -44,7 +44,7 @@ class Run:
 
     @property
     def is_prompts_only(self) -> bool:
-        return set(self.modes) == {"prefill"}
+        return len(self.modes) == 1 and "prefill" in self.modes
 
     @property
     def seconds(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from probes.events import Event
 from probes.subscriber import Gap, Malformed, Restart
@@ -28,8 +28,7 @@ class Skipped:
     text: str
 
 
-@dataclass(frozen=True)
-class Heard:
+class Heard(NamedTuple):
     """An item with the time it came at, by the screen's clock, where that is not the time it is drained: a player
     gives out much at once."""
 

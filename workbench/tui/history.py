@@ -98,11 +98,12 @@ class History:
                 second.prefill += inside
             else:
                 second.plain += inside
-            second.running = max(second.running, load)
-            second.queue = max(second.queue, step.queue)
-        newest = self.second(last) or self._make(last)
-        newest.correct += step.correct_drafts
-        newest.verified += step.verified
+            if load > second.running:
+                second.running = load
+            if step.queue > second.queue:
+                second.queue = step.queue
+        second.correct += step.correct_drafts  # of the last second: the step ended in it
+        second.verified += step.verified
 
     def lose(self, count: int) -> None:
         """That many steps never came; they were before the next one."""

@@ -95,6 +95,8 @@ class SessionState:
             now, item = item.at, item.item
         self.version += 1
         match item:
+            case StepEvent():  # first: it is what comes by the thousand
+                self._event(item, now)
             case Rewound():
                 self._clear()
                 return
