@@ -7,6 +7,7 @@ import pytest
 from probes.events import StepEvent
 from tests.workbench import made_events as made
 from tests.workbench.tui.made_session import MadeSession
+from workbench.tui.feed import Heard
 from workbench.tui.history import History, Moment
 from workbench.tui.plot import ASCII, BLOCKS
 from workbench.tui.plot_axis import Axis, Column, make_axis, mode_band, moment_line, time_line
@@ -19,7 +20,7 @@ def history_of(session: MadeSession) -> History:
     for item in session.items:
         if isinstance(item, StepEvent):
             history.add(item)
-        elif hasattr(item, "t"):
+        elif not isinstance(item, Heard) and hasattr(item, "t"):
             history.hear(item.t)
     return history
 
