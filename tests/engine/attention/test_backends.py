@@ -8,7 +8,6 @@ import torch
 from engine.attention.backend import AttentionBackend, choose_backend
 from engine.attention.torch_backend import TorchBackend
 from engine.attention.triton_backend import TritonBackend
-from engine.kernels import dispatch
 from tests.engine.attention.cases import Heads, Pages, extend_case, node_case, verify_case
 
 CPU = torch.device("cpu")
@@ -76,9 +75,7 @@ def test_one_that_cannot_serve_says_what_can() -> None:
         ((4, 2, 64, torch.float32), "its kernels need a GPU"),
     ],
 )
-def test_why_triton_refuses(shape: tuple[int, int, int, torch.dtype], reason: str) -> None:
-    if not dispatch.interpretable():
-        pytest.skip("no triton, or compiled")
+def test_why_triton_refuses(shape: tuple[int, int, int, torch.dtype], reason: str, interpreter: None) -> None:
     assert TritonBackend(CPU).refuses(*shape, CPU) == reason
 
 

@@ -151,10 +151,8 @@ def test_a_head_with_an_embedding_of_its_own_reads_that() -> None:
     assert_same_kv(both.pool, both.cpu_pool.data)
 
 
-def test_the_kernels_in_the_place_of_their_references_give_the_same() -> None:
+def test_the_kernels_in_the_place_of_their_references_give_the_same(interpreter: None) -> None:
     """Also where there are no queries to turn, and no keys to write."""
-    if not dispatch.interpretable():
-        pytest.skip("no interpreter in this process")
     outputs = []
     for interpret in (nullcontext(), dispatch.interpret()):
         both = Pair(torch.float32)

@@ -106,9 +106,7 @@ def test_the_tree_positions_are_those_of_depths() -> None:
     assert tree_depths(TREE).tolist() == [0, 1, 1, 2, 2, 2]
 
 
-def test_the_kernels_in_the_place_of_their_references_give_the_same() -> None:
-    if not dispatch.interpretable():
-        pytest.skip("no interpreter in this process")
+def test_the_kernels_in_the_place_of_their_references_give_the_same(interpreter: None) -> None:
     both = Pair(SHAPES["tied, groups of three, llama3"], torch.float32)
     with dispatch.interpret():
         both.check([Segment(scattered_slots()[0], 0, 4), Segment(scattered_slots()[1], 0, 1)])

@@ -12,10 +12,7 @@ from engine.kernels import dispatch
 from engine.kernels.tree import TreeBuffers
 from engine.sampling_params import SamplingParams
 from tests.engine.device.device_engines import device_engine, device_worker, kv_of
-from tests.engine.kernels.conftest import interpreted
 from tests.engine.tiny import CHAIN, prompts
-
-__all__ = ["interpreted"]  # a fixture
 
 SMALL_TREE = {"steps": 3, "topk": 2, "draft_tokens": 6}
 PARAMS = [

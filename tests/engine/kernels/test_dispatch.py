@@ -16,9 +16,7 @@ def test_a_cpu_tensor_takes_the_kernel_while_it_is_interpreted(interpreted: None
     assert dispatch.use_triton(torch.zeros(1))
 
 
-def test_the_reference_is_back_afterwards() -> None:
-    if not dispatch.interpretable():
-        pytest.skip("no interpreter in this process")
+def test_the_reference_is_back_afterwards(interpreter: None) -> None:
     with dispatch.interpret(), dispatch.interpret():
         pass
     assert not dispatch.use_triton(torch.zeros(1))
