@@ -27,7 +27,7 @@ from engine.scheduler import Candidates, QueueFullError, Scheduler
 from engine.spec.choice import SpecChoice
 from engine.spec.policy import ThresholdPolicy
 from engine.stage_clock import StageClock, StepClock
-from engine.step_plan import PlanMismatch, StepPlan, check_reservation
+from engine.step_plan import PlanMismatch, StepPlan, check_reservation, drafting
 from engine.step_tally import StepTally
 from engine.text.tokenizer import Tokenizer
 from engine.watch import StepWatch
@@ -70,6 +70,7 @@ class EngineCore:
             max_queue=config.max_queue,
             prefill_chunk=config.prefill_chunk,
             name="overlap" if overlap else "sync",
+            even=self.worker.even_widths,
         )
         self.policy = ThresholdPolicy()
         sink = sink or NoSink()
@@ -278,7 +279,8 @@ class EngineCore:
         decodes = candidates.decodes
 
         def room(width: int) -> str | None:
-            need = sum(self.ledger.extra_pages(r.request_id, width) for r in decodes if r.can_draft)
+            trees = drafting(decodes, even=self.scheduler.even)
+            need = sum(self.ledger.extra_pages(request.request_id, width) for request in trees)
             free = self.ledger.allocator.free_pages
             if need <= free:
                 return None

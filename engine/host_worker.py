@@ -40,6 +40,7 @@ class HostWorker:
 
     name = "host"
     needs_landed = False
+    even_widths = False  # rows of any widths share one flat batch
 
     def __init__(
         self,

@@ -34,10 +34,19 @@ class Scheduler:
     """First come, first served. A request is admitted when its worst case fits, so nothing is ever preempted."""
 
     def __init__(
-        self, ledger: KvLedger, *, max_running: int, max_queue: int, prefill_chunk: int, name: str = "sync"
+        self,
+        ledger: KvLedger,
+        *,
+        max_running: int,
+        max_queue: int,
+        prefill_chunk: int,
+        name: str = "sync",
+        even: bool = False,
     ) -> None:
-        """``name``: ``sync`` or ``overlap``, for the events; who may run is decided alike."""
+        """``name``: ``sync`` or ``overlap``, for the events; who may run is decided alike. ``even``: rows of different
+        widths do not share a pass, see `engine.step_plan.drafting`."""
         self.name = name
+        self.even = even
         self._ledger = ledger
         self._max_running = max_running
         self._max_queue = max_queue
@@ -113,7 +122,7 @@ class Scheduler:
                 prefills = []
             else:
                 decodes = []
-        return make_plan(step, choice, decodes, prefills)
+        return make_plan(step, choice, decodes, prefills, even=self.even)
 
     def note_planned(self, plan: StepPlan, candidates: Candidates) -> None:
         """The plan will run: remember whether its prefill made decodes wait and finished no prompt."""

@@ -99,21 +99,34 @@ class StepPlan:
         return [row.request for row in self.decodes] + [chunk.request for chunk in self.prefills]
 
 
-def width_of(request: Request, choice: SpecChoice) -> int:
-    """Tokens a decode request verifies: the choice's width, or 1 where drafts could not be used."""
-    return choice.draft_tokens if choice.speculate and request.can_draft else 1
+def drafting(decodes: Sequence[Request], *, even: bool) -> list[Request]:
+    """Those that verify a tree if the step speculates: where drafts could be used.
+
+    ``even``: rows of another width would cost a pass of their own. Then a request with one token left verifies too,
+    in a step in which others do; one that keeps no draft cannot.
+    """
+    gaining = [request for request in decodes if request.can_draft]
+    return [request for request in decodes if not request.stays_plain] if even and gaining else gaining
 
 
-def make_plan(step: int, choice: SpecChoice, decodes: Sequence[Request], prefills: Sequence[PrefillChunk]) -> StepPlan:
-    """Plan a step. Prefill chunks share a step with one-wide decodes, never with verification."""
+def widths_of(decodes: Sequence[Request], choice: SpecChoice, *, even: bool = False) -> list[int]:
+    """Tokens that each decode request verifies: the choice's width, or 1 for those that do not draft."""
+    trees = {request.request_id for request in drafting(decodes, even=even)} if choice.speculate else set()
+    return [choice.draft_tokens if request.request_id in trees else 1 for request in decodes]
+
+
+def make_plan(
+    step: int,
+    choice: SpecChoice,
+    decodes: Sequence[Request],
+    prefills: Sequence[PrefillChunk],
+    *,
+    even: bool = False,
+) -> StepPlan:
+    """Plan a step. Prefill chunks share a step with one-wide decodes, never with verification. ``even``: `drafting`."""
     rows = tuple(
-        DecodeRow(
-            request,
-            width_of(request, choice),
-            request.committed + request.flying_least,
-            request.committed + request.flying_most,
-        )
-        for request in decodes
+        DecodeRow(request, width, request.committed + request.flying_least, request.committed + request.flying_most)
+        for request, width in zip(decodes, widths_of(decodes, choice, even=even), strict=True)
     )
     return StepPlan(step, choice, rows, tuple(prefills))
 

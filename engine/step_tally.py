@@ -136,7 +136,7 @@ class StepTally:
                 "slots_expected": plan.set_by,
                 "slots_reserved": reservation.set_by,
                 "slots_written": self.written_by,
-                "widths": "engine.step_plan:width_of",
+                "widths": "engine.step_plan:widths_of",
             },
         )
 

@@ -59,6 +59,10 @@ class Worker(Protocol):
     def needs_landed(self) -> bool:
         """Whether a step may only be launched when the lengths of its requests are exact."""
 
+    @property
+    def even_widths(self) -> bool:
+        """Whether each width of a step is a pass of its own through the target: one width is then worth more tokens."""
+
     def check(self, knobs: Knobs) -> None:
         """Refuse knobs it cannot serve (`probes.knobs.KnobError`)."""
 

@@ -46,6 +46,7 @@ class DeviceWorker:
     """Drafts, runs, accepts and syncs on one device, in one stream."""
 
     name = "device"
+    even_widths = True
 
     def __init__(
         self,

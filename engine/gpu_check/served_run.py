@@ -24,20 +24,25 @@ def random_prompts(count: int, length: int, vocab: int, seed: int = 0) -> list[l
     return [[rng.randrange(vocab) for _ in range(length)] for _ in range(count)]
 
 
-def serve(llm: LLM, sink: SwitchedSink, prompts: list[list[int]], output: int) -> Figures:
+def serve(llm: LLM, sink: SwitchedSink, prompts: list[list[int]], output: int, turn: int = 0) -> Figures:
     """Greedy, to the full length, prefill included, all prompts at once; tokens are counted, not turned into text.
 
-    ``sink``: the engine's own. Its events are read where it keeps them.
+    ``sink``: the engine's own. Its events are read where it keeps them. ``turn``: runs of the same turn have the same
+    seeds, so that simulated acceptance, which is drawn from them, is the same on both sides of a pair.
 
     Raises:
         RuntimeError: a request failed, or did not get its tokens.
     """
-    core, params = llm.core, SamplingParams(max_tokens=output, temperature=0.0, ignore_eos=True)
+    core = llm.core
+    params = [
+        SamplingParams(max_tokens=output, temperature=0.0, ignore_eos=True, seed=turn * len(prompts) + i)
+        for i in range(len(prompts))
+    ]
     sink.kept.clear()
     tokens = 0
     began = time.perf_counter()
     for i, prompt in enumerate(prompts):
-        core.add(f"check-{i}", prompt, params)
+        core.add(f"check-{i}", prompt, params[i])
     try:
         while core.has_work:
             for given in core.step():
@@ -100,7 +105,7 @@ class Side:
     def rate(self) -> float:
         """Output tokens a second of one run."""
         self._turn()
-        self._runs.append(serve(self._llm, self._sink, self._prompts, self._output))
+        self._runs.append(serve(self._llm, self._sink, self._prompts, self._output, turn=len(self._runs)))
         rate: float = self._runs[-1]["rate"]
         return rate
 

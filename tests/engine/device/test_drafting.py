@@ -30,6 +30,7 @@ def test_the_trees_are_the_host_proposers(shape: dict[str, Any], monkeypatch: py
 
     monkeypatch.setattr(Eagle3Proposer, "propose", keep_theirs)
     host, _ = eagle_engine(shape)
+    host.core.scheduler.even = True  # the widths that the device worker asks for
     host.generate(given, GREEDY)
 
     llm, _ = device_engine(shape)

@@ -126,9 +126,23 @@ def test_simulated_acceptance_keeps_what_the_host_worker_keeps(accept: float) ->
     found = []
     for worker in ("host", "device"):
         llm, sink = eagle_engine(CHAIN, worker=worker, max_model_len=128, simulate_accept=accept, debug_checks=True)
+        llm.core.scheduler.even = True  # the widths that the device worker asks for
         assert all(len(c.token_ids) == 24 for c in llm.generate(given, sampling))
         found.append([(event.verified, event.correct_drafts) for event in step_events(sink)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "overlap"])
+def test_a_step_that_speculates_has_one_width(scheduler: str) -> None:
+    """Requests that end one by one: the last token of each is verified along with the others, in their pass."""
+    given = prompts(5, longest=20, seed=8)
+    sampling = [SamplingParams(max_tokens=count, temperature=0.0, ignore_eos=True) for count in (5, 8, 11, 14, 17)]
+    llm, sink = device_engine(CHAIN, scheduler=scheduler)
+    assert tokens(llm.generate(given, sampling)) == tokens(reference(given, sampling))
+    steps = step_events(sink)
+    assert {len(event.widths) for event in steps if event.mode == "spec"} == {1}
+    assert any(event.mode == "plain" for event in steps)  # a last token that nobody verifies beside
+    assert all(event.slots_expected == event.slots_reserved == event.slots_written for event in steps)
 
 
 @pytest.mark.parametrize(

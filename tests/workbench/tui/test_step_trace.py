@@ -18,7 +18,7 @@ TRACE = {
     "slots_expected": "engine.step_plan:make_plan",
     "slots_reserved": "engine.kv.ledger:Ledger.reserve",
     "slots_written": "engine.runner:Runner.run",
-    "widths": "engine.step_plan:width_of",
+    "widths": "engine.step_plan:widths_of",
 }
 
 
@@ -56,7 +56,7 @@ def test_every_stage_has_its_numbers_and_who_set_them() -> None:
     assert by_name["decide"].set_by == ("decision by engine.spec.policy:ThresholdPolicy.decide",)
     assert by_name["plan"].set_by == (
         "slots_expected by engine.step_plan:make_plan",
-        "widths by engine.step_plan:width_of",
+        "widths by engine.step_plan:widths_of",
     )
     assert [name for name, stage in by_name.items() if stage.is_wrong] == ["reserve", "run"]
     assert by_name["draft"].what == "nothing is drafted in this step"
