@@ -93,7 +93,8 @@ def assemble(
         raise ValueError("a proposer in Python runs on the host worker only; leave worker at auto on the CPU")
     torch.set_num_threads(config.threads or torch.get_num_threads())
     if config.measured_threshold:
-        knobs = msgspec.structs.replace(config.knobs, threshold=measured_threshold(arithmetic, config.device))
+        threshold = measured_threshold(arithmetic, config.device, config.knobs.draft_tokens)
+        knobs = msgspec.structs.replace(config.knobs, threshold=threshold)
         config = msgspec.structs.replace(config, knobs=knobs)
         choices = replace(choices, config=config)
     loaded = _load(config, choices, target, draft, proposer is not None, progress)

@@ -70,7 +70,6 @@ class EngineCore:
             max_queue=config.max_queue,
             prefill_chunk=config.prefill_chunk,
             name="overlap" if overlap else "sync",
-            even=self.worker.even_widths,
         )
         self.policy = ThresholdPolicy()
         sink = sink or NoSink()
@@ -260,7 +259,7 @@ class EngineCore:
             clock.begin("decide")
             choice = self._decide(candidates)
             clock.begin("plan")
-            plan = self.scheduler.plan(number, choice, candidates)
+            plan = self.scheduler.plan(number, choice, candidates, even=self._may_even(choice, candidates))
             clock.begin("reserve")
             reserved_rows = plan.rows
             reservation = self.ledger.reserve(reserved_rows)
@@ -279,8 +278,7 @@ class EngineCore:
         decodes = candidates.decodes
 
         def room(width: int) -> str | None:
-            trees = drafting(decodes, even=self.scheduler.even)
-            need = sum(self.ledger.extra_pages(request.request_id, width) for request in trees)
+            need = self._pages_for(drafting(decodes, even=False), width)
             free = self.ledger.allocator.free_pages
             if need <= free:
                 return None
@@ -288,6 +286,17 @@ class EngineCore:
 
         has_draft = self.worker.algorithm is not None
         return self.policy.decide(self.knobs.knobs, self.knobs.knob_epoch, candidates.running, has_draft, room)
+
+    def _may_even(self, choice: SpecChoice, candidates: Candidates) -> bool:
+        """Whether last tokens are verified in trees too: the worker gains by it, and their trees have room as well."""
+        if not (choice.speculate and self.worker.even_widths):
+            return False
+        need = self._pages_for(drafting(candidates.decodes, even=True), choice.draft_tokens)
+        return need <= self.ledger.allocator.free_pages
+
+    def _pages_for(self, trees: Sequence[Request], width: int) -> int:
+        """New pages that verifying ``width`` tokens of each takes."""
+        return sum(self.ledger.extra_pages(request.request_id, width) for request in trees)
 
     def _retire(self, request: Request) -> int:
         """Take a request out and free what it holds; the slots that were in use."""

@@ -159,11 +159,11 @@ def _verify_workspace(config: EngineConfig, target: LlamaShape, draft: Eagle3Sha
 
 
 def _step_workspace(config: EngineConfig, target: LlamaShape, draft: Eagle3Shape | None, itemsize: int) -> int:
-    """Bytes that live within a prefill, or while sampled tokens are drawn."""
+    """Bytes that live within a prefill or a mixed step, or while sampled tokens are drawn."""
     row = _row_workspace(target) + 2 * _aux_width(draft)
-    last_rows = min(config.max_running, config.prefill_chunk) * target.vocab_size
-    prefill = (config.prefill_chunk * row + last_rows) * itemsize
-    return max(prefill, SAMPLING)
+    rows = config.prefill_chunk + config.max_running  # the decodes of a mixed step run along
+    logits = 2 * config.max_running * target.vocab_size  # of decodes, padded, and of prompts that end
+    return max((rows * row + logits) * itemsize, SAMPLING)
 
 
 def _gib(size: int) -> str:

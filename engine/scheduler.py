@@ -41,12 +41,9 @@ class Scheduler:
         max_queue: int,
         prefill_chunk: int,
         name: str = "sync",
-        even: bool = False,
     ) -> None:
-        """``name``: ``sync`` or ``overlap``, for the events; who may run is decided alike. ``even``: rows of different
-        widths do not share a pass, see `engine.step_plan.drafting`."""
+        """``name``: ``sync`` or ``overlap``, for the events; who may run is decided alike."""
         self.name = name
-        self.even = even
         self._ledger = ledger
         self._max_running = max_running
         self._max_queue = max_queue
@@ -110,8 +107,8 @@ class Scheduler:
         decodes.sort(key=lambda request: self._ledger.slots_of(request.request_id).pages[0])
         return Candidates(decodes, chunks, held)
 
-    def plan(self, step: int, choice: SpecChoice, candidates: Candidates) -> StepPlan:
-        """Turn candidates and a decision into a plan.
+    def plan(self, step: int, choice: SpecChoice, candidates: Candidates, *, even: bool) -> StepPlan:
+        """Turn candidates and a decision into a plan. ``even``: see `engine.step_plan.drafting`.
 
         While speculating, prefill is a step of its own; one that finishes no prompt (a long one's chunk) lets the
         decodes have the next step.
@@ -122,7 +119,7 @@ class Scheduler:
                 prefills = []
             else:
                 decodes = []
-        return make_plan(step, choice, decodes, prefills, even=self.even)
+        return make_plan(step, choice, decodes, prefills, even=even)
 
     def note_planned(self, plan: StepPlan, candidates: Candidates) -> None:
         """The plan will run: remember whether its prefill made decodes wait and finished no prompt."""

@@ -109,7 +109,7 @@ def drafting(decodes: Sequence[Request], *, even: bool) -> list[Request]:
     return [request for request in decodes if not request.stays_plain] if even and gaining else gaining
 
 
-def widths_of(decodes: Sequence[Request], choice: SpecChoice, *, even: bool = False) -> list[int]:
+def widths_of(decodes: Sequence[Request], choice: SpecChoice, *, even: bool) -> list[int]:
     """Tokens that each decode request verifies: the choice's width, or 1 for those that do not draft."""
     trees = {request.request_id for request in drafting(decodes, even=even)} if choice.speculate else set()
     return [choice.draft_tokens if request.request_id in trees else 1 for request in decodes]
@@ -121,7 +121,7 @@ def make_plan(
     decodes: Sequence[Request],
     prefills: Sequence[PrefillChunk],
     *,
-    even: bool = False,
+    even: bool,
 ) -> StepPlan:
     """Plan a step. Prefill chunks share a step with one-wide decodes, never with verification. ``even``: `drafting`."""
     rows = tuple(

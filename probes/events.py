@@ -45,7 +45,7 @@ class StepShapes(msgspec.Struct, frozen=True, kw_only=True):
     out_cache_loc: list[int] = []
     hidden_states: list[int] = []
     padded_bucket: list[int] = []
-    """[rows, width] of the captured graph the step ran in; empty when eager."""
+    """[requests, width] that the decode rows were padded to, as graphs need it; empty where there are none."""
 
 
 class KvUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class StepEvent(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     pages_allocated: int = 0
     shapes: StepShapes = StepShapes()
     graph: str | None = None
-    """Graph key, or null when the step had none to look for (CPU, graphs off, prompts alone)."""
+    """Graph key, or null when the step had none to look for (CPU, graphs off, a step with prompts)."""
     graph_hit: bool | None = None
     """False: that graph was not captured, and the step ran eager."""
     graph_misses: int | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 LEAST_PAIRS = 7
 WIDEST = 0.05
-"""An interval wider than this does not resolve a bar."""
+"""An interval that a bar lies within does not resolve it when it is wider than this."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,18 @@ class Ratio:
 
     def at_least(self, bar: float) -> str:
         """The verdict in words."""
-        return self._verdict(self.high >= bar)
+        return self._verdict(self.high >= bar, self.low >= bar)
 
     def at_most(self, bar: float) -> str:
         """The verdict in words."""
-        return self._verdict(self.low <= bar)
+        return self._verdict(self.low <= bar, self.high <= bar)
 
-    def _verdict(self, reached: bool) -> str:
-        if not reached:
+    def _verdict(self, touches: bool, lies_beyond: bool) -> str:
+        """``touches``: the interval's better end reaches the bar. ``lies_beyond``: its worse end does too, and then its
+        width leaves nothing open."""
+        if not touches:
             return "missed"
-        return "reached" if self.width <= WIDEST else "not resolved (interval too wide)"
+        return "reached" if lies_beyond or self.width <= WIDEST else "not resolved (interval too wide)"
 
     def __str__(self) -> str:
         return f"{self.median:.3f} [{self.low:.3f}, {self.high:.3f}] of {self.pairs} pairs"

@@ -1,5 +1,7 @@
 """Prefill chunks of several requests as one ragged batch, eager: their sizes are never twice the same.
 
+The plain decodes of a mixed step run along in the same forward.
+
 Everything about a chunk is exact on the host, so the batch is built there: tokens, positions, where each chunk begins.
 Only the slots come from the page table on the device, and the drawn token stays there: it is the state's newest token
 and the draft's last input at once.
@@ -14,9 +16,11 @@ import numpy as np
 import torch
 
 from engine.attention.backend import ExtendBatch
+from engine.device.buffers import WidthBuffers
 from engine.device.parts import Draft, Parts, extending
 from engine.device.row_table import Row
 from engine.device.sampling import draw, is_filtered
+from engine.device.target import FlatRows, decode_rows
 from engine.device.transfers import Uploads
 from engine.kernels.argmax import greedy
 from engine.step_plan import PrefillChunk
@@ -84,8 +88,8 @@ class PrefillBatch:
         self.drawn: torch.Tensor | None = None  # int64 [finals], after `accept`
         self.written = 0  # rows whose K and V the forward wrote
 
-    def run(self, parts: Parts) -> None:
-        """The target over all tokens."""
+    def flat_rows(self, parts: Parts) -> FlatRows:
+        """All tokens of the chunks."""
         take, tickets, state = self._uploads.take, self._tickets, parts.state
         positions, token_rows = take(tickets.positions), take(tickets.token_rows)
         self._positions = positions
@@ -102,17 +106,51 @@ class PrefillBatch:
             host_lengths=ends,
             host_q=self.lengths,
         )
-        last_tokens = take(tickets.last_tokens)
+        self.written = loc.numel()
+        return FlatRows(take(tickets.ids), positions, loc, extending(parts.attention, parts.pool, batch))
+
+    @property
+    def logit_rows(self) -> torch.Tensor:
+        """int64 [finals]: the tokens that prompts end with."""
+        take, tickets = self._uploads.take, self._tickets
+        return take(tickets.last_tokens)[take(tickets.finals)]
+
+    def run(self, parts: Parts) -> None:
+        """The target over all tokens."""
+        flat = self.flat_rows(parts)
         self.logits, self.aux = parts.model.forward(
-            take(tickets.ids),
-            positions,
-            loc,
-            extending(parts.attention, parts.pool, batch),
+            flat.ids,
+            flat.positions,
+            flat.loc,
+            flat.attend,
             parts.pool,
-            logit_rows=last_tokens[take(tickets.finals)],
+            logit_rows=self.logit_rows,
             aux_layers=parts.aux_layers,
         )
-        self.written = loc.numel()
+
+    def run_beside(self, parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> None:
+        """The target over the first ``batch`` plain decodes of ``buffers`` and all tokens of the chunks, in one forward
+        that reads the weights once. What it gives the decodes comes to stand in ``buffers``, as from `run_target`."""
+        first, second = decode_rows(parts, buffers, batch, bound), self.flat_rows(parts)
+
+        def attend(layer: int, q: torch.Tensor) -> torch.Tensor:
+            return torch.cat([first.attend(layer, q[:batch]), second.attend(layer, q[batch:])])
+
+        logits, aux = parts.model.forward(
+            torch.cat([first.ids, second.ids]),
+            torch.cat([first.positions, second.positions]),
+            torch.cat([first.loc, second.loc]),
+            attend,
+            parts.pool,
+            logit_rows=torch.cat([torch.arange(batch, device=first.ids.device), batch + self.logit_rows]),
+            aux_layers=parts.aux_layers,
+        )
+        buffers.logits[:batch].copy_(logits[:batch])
+        buffers.drawn[:batch].copy_(greedy(logits[:batch])[:, None])
+        self.logits = logits[batch:]
+        if aux is not None and buffers.aux is not None:
+            buffers.aux[:batch].copy_(aux[:batch])
+            self.aux = aux[batch:]
 
     def accept(self, parts: Parts) -> None:
         """Draw behind the prompts that ended; the chunks' tokens are committed."""

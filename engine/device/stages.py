@@ -49,12 +49,15 @@ class Stages:
             self._plan_attention(tree)
             ran.part(verify, tree, names=True)
         if plain is not None:
-            decode, settle_plain = plain_keys(plain.padded)
             self._plan_attention(plain)
-            ran.part(decode, plain, names=tree is None)
+            if prefill is None:
+                ran.part(plain_keys(plain.padded)[0], plain, names=tree is None)
         if prefill is not None:
             self._timer.begin("prefill")
-            prefill.run(parts)
+            if plain is None:
+                prefill.run(parts)
+            else:
+                prefill.run_beside(parts, plain.buffers, plain.padded, self._longest(plain))
         self._begin("accept", clock)
         drawn = walks = None
         if tree is not None and shape is not None:
@@ -64,7 +67,7 @@ class Stages:
         if plain is not None:
             self._draw_sampled(plain)
             drawn = plain.buffers.drawn[: plain.padded]
-            ran.part(settle_plain, plain)
+            ran.part(plain_keys(plain.padded)[1], plain, forward=prefill is None)
         if prefill is not None:
             prefill.accept(parts)
         logprobs = self._logprobs(plain, tree, walks, prefill)
@@ -91,6 +94,10 @@ class Stages:
             caught_up=[batches.behind, batches.due],
             logprobs=logprobs,
         )
+
+    def _longest(self, batch: DecodeBatch) -> int:
+        """The bound of a forward without a graph: that of the graphs, if any, since kernels are compiled for it."""
+        return self._graphs.bound if self._graphs.captures else batch.bound
 
     def _begin(self, stage: str, clock: StepClock) -> None:
         clock.begin(stage)
@@ -169,18 +176,19 @@ class Stages:
 
 
 class _Ran:
-    """Runs the parts of a step, and remembers whether all of them were graphs."""
+    """Runs the parts of a step that can be graphs, and remembers whether all of them were."""
 
     def __init__(self, graphs: GraphPool) -> None:
         self._graphs = graphs
         self.graph: str | None = None
         self.is_hit: bool | None = None
 
-    def part(self, key: GraphKey, batch: DecodeBatch, *, names: bool = False) -> None:
-        """``names``: the step goes by this part."""
+    def part(self, key: GraphKey, batch: DecodeBatch, *, names: bool = False, forward: bool = True) -> None:
+        """``names``: the step goes by this part. ``forward``: the target's forward looks for a graph too; of a step
+        whose forward does not, only a miss is told, by the part's own key."""
         hit = self._graphs.run(key, batch.bound)
-        if not self._graphs.captures:
+        if not self._graphs.captures or (hit and not forward):
             return
         self.is_hit = hit and self.is_hit is not False
-        if names:
+        if names or not forward:
             self.graph = str(key)

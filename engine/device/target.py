@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from engine.attention.backend import VerifyBatch
 from engine.device.buffers import WidthBuffers
+from engine.device.layer_parts import Attend
 from engine.device.parts import Parts, verifying
 from engine.kernels.argmax import greedy
 from engine.kernels.upcoming import upcoming
 
 
-def run_target(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> None:
-    """The forward over the first ``batch`` rows of ``buffers``, whose rows (and trees) stand there.
+@dataclass(frozen=True)
+class FlatRows:
+    """What the target's forward takes of some requests, their tokens one behind the other."""
 
-    Gives slots, logits, hidden states and the likeliest token at each node, in ``buffers``. ``bound``: on the
-    committed length of any request.
+    ids: torch.Tensor  # int64 [N]
+    positions: torch.Tensor  # int64 [N]
+    loc: torch.Tensor  # int64 [N], slots
+    attend: Attend
+
+
+def decode_rows(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> FlatRows:
+    """Of the first ``batch`` requests of ``buffers``, whose rows (and trees) stand there; slots come to stand there.
+
+    ``bound``: on the committed length of any request.
     """
     state, width, trees = parts.state, buffers.width, buffers.trees
     rows = buffers.rows[:batch]
@@ -35,17 +47,24 @@ def run_target(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> N
         tail_mask=masks,
         bound=bound + width,
     )
+    return FlatRows(ids, positions.view(-1), loc.view(-1), verifying(parts.attention, parts.pool, attention))
+
+
+def run_target(parts: Parts, buffers: WidthBuffers, batch: int, bound: int) -> None:
+    """The forward over the first ``batch`` requests: logits, hidden states and the likeliest token at each node, in
+    ``buffers``."""
+    flat = decode_rows(parts, buffers, batch, bound)
     logits, _ = parts.model.forward(
-        ids,
-        positions.view(-1),
-        loc.view(-1),
-        verifying(parts.attention, parts.pool, attention),
+        flat.ids,
+        flat.positions,
+        flat.loc,
+        flat.attend,
         parts.pool,
         aux_layers=parts.aux_layers,
-        aux_out=None if buffers.aux is None else buffers.aux[: batch * width],
-        logits_out=buffers.logits[: batch * width],
+        aux_out=None if buffers.aux is None else buffers.aux[: batch * buffers.width],
+        logits_out=buffers.logits[: batch * buffers.width],
     )
-    buffers.drawn[:batch].copy_(greedy(logits).view(batch, width))
+    buffers.drawn[:batch].copy_(greedy(logits).view(batch, buffers.width))
 
 
 def positions_of_draws(parts: Parts, buffers: WidthBuffers, batch: int) -> torch.Tensor:

@@ -15,6 +15,7 @@ from engine.gpu_check import (
     probe_cost,
     sanitizer,
     sweep,
+    tile_search,
 )
 from engine.gpu_check.session import Session
 
@@ -42,6 +43,7 @@ STAGES = (
     Stage("own", own_acceptance.run, "the default model with its own acceptance"),
     Stage("profile", kernel_profile.run, "where the time goes in rows that missed their bar"),
     Stage("kernels", kernel_times.run, "our kernels one by one: time, and bytes a second where they move memory"),
+    Stage("tiles", tile_search.run, "layouts of the attention kernels' programs, beside the one in use"),
 )
 
 

@@ -69,6 +69,7 @@ def _tables(file: CheckFile) -> list[tuple[str, list[Row]]]:
         ("Against the CPU in float32", _exact(file)),
         ("Where the time goes", _profiles(file)),
         ("Kernels", _kernels(file)),
+        ("Layouts of attention, µs", _tiles(file)),
         ("Bars", _bars(file)),
     ]
     return [(title, table) for title, table in found if len(table) > 1]
@@ -219,6 +220,16 @@ def _kernels(file: CheckFile) -> list[Row]:
             for size, took in sizes.items()
         ]
         table.append((name, ", ".join(each)))
+    return table
+
+
+def _tiles(file: CheckFile) -> list[Row]:
+    """The fastest few of each shape."""
+    table: list[Row] = [("shape", "in use", "the fastest: rows/keys/warps/stages/registers")]
+    for name, found in file.values("tiles").items():
+        took = {tile: us for tile, us in found.items() if isinstance(us, float) and tile != "in use"}
+        best = sorted(took.items(), key=lambda entry: entry[1])[:5]
+        table.append((name, f"{found['in use']:g}", ", ".join(f"{tile}: {us:g}" for tile, us in best)))
     return table
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
-from engine.kernels.attention_tiles import extend_tile, fitting, servable
+from engine.kernels.attention_tiles import Tile, extend_tile, fitting, servable
 from engine.kernels.dispatch import check_contiguous, jit, tl, use_triton
 from engine.kernels.online_softmax import LOG2_E, take_keys
 
@@ -30,6 +30,7 @@ def extend_attention(
     page_size: int,
     host_lengths: Sequence[int],
     host_q: Sequence[int],
+    tile: Tile | None = None,
 ) -> torch.Tensor:
     """q [N, H, D] of all chunks one behind the other, k and v [slots, Hkv, D] -> [N, H, D], scores scaled by D ** -0.5.
 
@@ -40,6 +41,8 @@ def extend_attention(
         max_q: the longest chunk.
         pages: int32 [R, P], numbers; position p has slot pages[row, p // page_size] * page_size + p % page_size.
         host_lengths, host_q: start + chunk, and chunk, of each request: only the reference looks at them.
+        tile: another layout of its programs than the one that attention_tiles.py gives, for measurements; its limit of
+            registers is not looked at.
     """
     check_contiguous(rows=rows, starts=starts, cu_q=cu_q)
     if not use_triton(q) or not servable(q.shape[-1], q.dtype):
@@ -49,8 +52,8 @@ def extend_attention(
     (_, heads, dim), kv_heads = q.shape, k.shape[1]
     q, out = q.contiguous(), torch.empty(q.shape, dtype=q.dtype, device=q.device)
     queries = max_q * (heads // kv_heads)
-    tile = extend_tile(queries, dim, q.dtype)
-    tile = fitting(tile, dim, q.element_size(), q.device)
+    if tile is None:
+        tile = fitting(extend_tile(queries, dim, q.dtype), dim, q.element_size(), q.device)
     _extend[(-(-queries // tile.rows), kv_heads, rows.shape[0])](
         q,
         k,

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from engine.kernels.attention_tiles import (
     LEAST_KEYS,
     PROGRAMS_PER_SM,
+    Tile,
     fitting,
     most_rows,
     multiprocessors,
@@ -55,6 +56,7 @@ def paged_attention(
     tail_mask: torch.Tensor | None,
     bound: int,
     arrivals: torch.Tensor | None = None,
+    tile: Tile | None = None,
 ) -> torch.Tensor:
     """q [B * width, H, D] (request-major), k and v [slots, Hkv, D] -> [B * width, H, D], scores scaled by D ** -0.5.
 
@@ -66,6 +68,7 @@ def paged_attention(
         tail_mask: int64 [B, width], bit t: the query sees tail key t. None: every query sees all T.
         bound: at least the largest lens[row] + T of the batch; only this may decide on shapes and launches.
         arrivals: `new_arrivals`, kept by the caller. None: made for this call, which costs a launch more.
+        tile: another layout of its programs than the one that attention_tiles.py gives; for measurements.
 
     A query that sees nothing gives zeros. Can be captured in a CUDA graph and replayed with other lengths, pages, slots
     and masks, up to the bound.
@@ -96,8 +99,9 @@ def paged_attention(
     sms = multiprocessors(q.device)
     row_blocks = -(-queries // most_rows(dim, q.dtype))
     programs = requests * kv_heads * row_blocks
-    tile = verify_tile(queries, tail, dim, q.dtype, few=programs <= PROGRAMS_PER_SM * sms)
-    tile = fitting(tile, dim, q.element_size(), q.device, tail)
+    if tile is None:
+        tile = verify_tile(queries, tail, dim, q.dtype, few=programs <= PROGRAMS_PER_SM * sms)
+        tile = fitting(tile, dim, q.element_size(), q.device, tail)
     splits = split_count(programs, bound - tail, sms)
     partial = stats = counts = out  # not looked at
     if splits > 1:

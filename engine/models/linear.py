@@ -42,6 +42,11 @@ def has_native_bfloat16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def has_matrix_bfloat16() -> bool:
+    """Whether this CPU has a unit for bfloat16 matrices (AMX), beside which more tokens a product cost little."""
+    return bool(torch.cpu._is_amx_tile_supported())
+
+
 def has_float16_weights() -> bool:
     """Whether FBGEMM's float16 weights are there: x86 builds of torch with AVX2."""
     return "fbgemm" in torch.backends.quantized.supported_engines and torch.cpu._is_avx2_supported()

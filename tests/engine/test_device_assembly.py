@@ -11,6 +11,7 @@ from engine import device_assembly
 from engine.attention.backend import choose_backend
 from engine.attention.torch_backend import TorchBackend
 from engine.device.worker import DeviceWorker
+from engine.host_worker import HostWorker
 from engine.identity import hello_of
 from engine.llm import LLM
 from engine.sampling_params import SamplingParams
@@ -31,11 +32,13 @@ SEEDED = [SamplingParams(max_tokens=24, temperature=0.0, ignore_eos=True, seed=s
 
 
 @pytest.mark.parametrize("knobs", [CHAIN, STORY], ids=["chain", "tree"])
-def test_both_workers_keep_and_say_the_same_under_prescribed_acceptance(knobs: dict[str, int]) -> None:
+def test_both_workers_keep_and_say_the_same_under_prescribed_acceptance(
+    knobs: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Greedy in float64: the text follows the drafts, so equal texts are equal trees, walks and draft states."""
     host, _ = eagle_engine(knobs, simulate_accept=2.6)
     device, _ = eagle_engine(knobs, simulate_accept=2.6, worker="device")
-    host.core.scheduler.even = True  # the widths that the device worker asks for
+    monkeypatch.setattr(HostWorker, "even_widths", True)  # as the device worker asks for
     expected, got = host.generate(PROMPTS, SEEDED), device.generate(PROMPTS, SEEDED)
     assert tokens(got) == tokens(expected)
     assert [c.accept_length for c in got] == [c.accept_length for c in expected]

@@ -87,7 +87,7 @@ def decide_late(plan: StepPlan) -> StepPlan:
     if not plan.speculates:
         return plan
     plain = SpecChoice(False, "above_threshold", "decided after the reservation")
-    late = make_plan(plan.step, plain, [row.request for row in plan.decodes], plan.prefills)
+    late = make_plan(plan.step, plain, [row.request for row in plan.decodes], plan.prefills, even=False)
     return replace(late, set_by="tests.engine.test_story:decide_late")
 
 

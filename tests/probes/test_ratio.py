@@ -33,7 +33,16 @@ def test_the_interval_holds_the_median_and_narrows_with_agreement() -> None:
         (Ratio(0.97, 0.95, 0.98, 7), "reached"),
         (Ratio(0.90, 0.88, 0.92, 7), "missed"),
         (Ratio(0.95, 0.90, 1.00, 7), "not resolved (interval too wide)"),
+        (Ratio(1.10, 0.95, 1.20, 7), "reached"),  # wide, and wholly beyond the bar
+        (Ratio(0.85, 0.80, 0.94, 7), "missed"),
     ],
 )
 def test_a_bar_is_reached_missed_or_not_resolved(ratio: Ratio, verdict: str) -> None:
     assert ratio.at_least(0.95) == verdict
+
+
+def test_a_limit_is_a_bar_from_above() -> None:
+    assert Ratio(1.1, 1.0, 1.25, 7).at_most(1.25) == "reached"
+    assert Ratio(1.2, 1.1, 1.3, 7).at_most(1.25) == "not resolved (interval too wide)"
+    assert Ratio(1.27, 1.24, 1.28, 7).at_most(1.25) == "reached"
+    assert Ratio(1.4, 1.3, 1.5, 7).at_most(1.25) == "missed"

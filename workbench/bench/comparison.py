@@ -25,6 +25,9 @@ class Comparison:
 
     @property
     def is_resolved(self) -> bool:
+        """Where a bar is judged, whether it was; else whether the interval is narrow."""
+        if self.is_better:
+            return not self.verdict.startswith("not resolved")
         return self.ratio.pairs >= LEAST_PAIRS and self.ratio.width <= WIDEST
 
     @property

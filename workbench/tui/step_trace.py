@@ -83,7 +83,7 @@ def graph_text(step: StepEvent) -> str:
 
 
 SOMETIMES = {
-    "prefill": "the target's forward over the prompts' chunks",
+    "prefill": "the target's forward over the prompts' chunks, and the decodes of a mixed step",
     "wait": "the host waits for the step's result",
     "commit": "what it gave is handed on: tokens, stops, slots",
 }

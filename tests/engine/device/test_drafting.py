@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from engine.device.drafting import draft_trees
+from engine.host_worker import HostWorker
 from engine.kernels.tree import TreeBuffers
 from engine.request_view import RequestView
 from engine.spec.choice import SpecChoice
@@ -29,8 +30,8 @@ def test_the_trees_are_the_host_proposers(shape: dict[str, Any], monkeypatch: py
         return theirs[-1]
 
     monkeypatch.setattr(Eagle3Proposer, "propose", keep_theirs)
+    monkeypatch.setattr(HostWorker, "even_widths", True)  # as the device worker asks for
     host, _ = eagle_engine(shape)
-    host.core.scheduler.even = True  # the widths that the device worker asks for
     host.generate(given, GREEDY)
 
     llm, _ = device_engine(shape)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from engine.device.graphs import GraphKey, GraphPool
+from engine.device.llama import DeviceLlama
 from engine.device.worker import DeviceWorker
+from engine.host_worker import HostWorker
 from engine.ipc import Failed
 from engine.sampling_params import SamplingParams
 from probes.events import AlertEvent
@@ -46,7 +49,7 @@ def test_attention_that_plans_on_the_host_needs_exact_lengths(monkeypatch: pytes
     """The engine lands a verify before it launches the next step; a worker that is not landed refuses."""
     llm, _ = device_engine(CHAIN, scheduler="overlap", debug_checks=False)
     attention = device_worker(llm).parts.attention
-    plans: list[tuple[list[int], int, int]] = []
+    plans: list[tuple[list[int], int, int]] = []  # lengths, width, bucket
 
     def plan(lengths: list[int], pages: list[list[int]], *, width: int, bucket: int, **sizes: int) -> None:
         assert all(
@@ -67,7 +70,9 @@ def test_attention_that_plans_on_the_host_needs_exact_lengths(monkeypatch: pytes
     assert [output.message for output in failed if "needs exact lengths; late begins the step with" in output.message]
 
 
-def test_log_probabilities_are_the_host_workers() -> None:
+@pytest.mark.parametrize("chunk", [256, 16])
+def test_log_probabilities_are_the_host_workers(chunk: int) -> None:
+    """With short chunks some of them come from steps in which prompts and decodes run together."""
     given = prompts(4, longest=30, seed=2)
     sampling = [
         SamplingParams(max_tokens=12, temperature=t, seed=i, ignore_eos=True, logprobs=count)
@@ -75,11 +80,13 @@ def test_log_probabilities_are_the_host_workers() -> None:
     ]
     expected = reference(given, sampling)
     for knobs in ({"spec": "off"}, {"spec": "on", **STORY}):
-        llm, _ = device_engine(knobs)
+        llm, sink = device_engine(knobs, prefill_chunk=chunk)
         for ours, theirs in zip(llm.generate(given, sampling), expected, strict=True):
             assert [report.top_ids for report in ours.logprobs] == [report.top_ids for report in theirs.logprobs]
             assert [x.chosen for x in ours.logprobs] == pytest.approx([x.chosen for x in theirs.logprobs], abs=1e-9)
             assert [x.top for x in ours.logprobs] == [pytest.approx(x.top, abs=1e-9) for x in theirs.logprobs]
+        is_mixed = any(event.mode == "mixed" for event in step_events(sink))
+        assert is_mixed == (chunk == 16 and knobs["spec"] == "off")
 
 
 @pytest.mark.parametrize("scheduler", ["sync", "overlap"])
@@ -119,14 +126,14 @@ def test_a_step_that_breaks_in_its_launch_costs_its_requests_only(monkeypatch: p
 
 
 @pytest.mark.parametrize("accept", [1.0, 2.5, 4.0])
-def test_simulated_acceptance_keeps_what_the_host_worker_keeps(accept: float) -> None:
+def test_simulated_acceptance_keeps_what_the_host_worker_keeps(accept: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths by seed and position; the text is nonsense, its length and the counts are not."""
     given = prompts(3, longest=20, seed=7)
     sampling = [SamplingParams(max_tokens=24, temperature=0.0, seed=s, ignore_eos=True) for s in range(3)]
     found = []
     for worker in ("host", "device"):
         llm, sink = eagle_engine(CHAIN, worker=worker, max_model_len=128, simulate_accept=accept, debug_checks=True)
-        llm.core.scheduler.even = True  # the widths that the device worker asks for
+        monkeypatch.setattr(HostWorker, "even_widths", True)  # as the device worker asks for
         assert all(len(c.token_ids) == 24 for c in llm.generate(given, sampling))
         found.append([(event.verified, event.correct_drafts) for event in step_events(sink)])
     assert found[0] == found[1]
@@ -143,6 +150,77 @@ def test_a_step_that_speculates_has_one_width(scheduler: str) -> None:
     assert {len(event.widths) for event in steps if event.mode == "spec"} == {1}
     assert any(event.mode == "plain" for event in steps)  # a last token that nobody verifies beside
     assert all(event.slots_expected == event.slots_reserved == event.slots_written for event in steps)
+
+
+def test_chunks_and_plain_decodes_share_a_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step of plain decodes, of chunks, or of both reads the target's weights once."""
+    forward, passes = DeviceLlama.forward, []
+
+    def counted(self: DeviceLlama, ids: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        passes.append(ids.shape[0])
+        return forward(self, ids, *args, **kwargs)
+
+    monkeypatch.setattr(DeviceLlama, "forward", counted)
+    llm, sink = device_engine({"spec": "off"}, prefill_chunk=16)
+    given = prompts(6, longest=40, seed=9)
+    assert tokens(llm.generate(given, GREEDY)) == tokens(reference(given, GREEDY))
+    steps = step_events(sink)
+    assert {event.mode for event in steps} == {"plain", "prefill", "mixed"}
+    assert passes == [event.slots_written for event in steps]
+    assert any(event.mode == "mixed" and event.emitted == event.requests for event in steps)  # no prompt ended in it
+
+
+def test_mixed_steps_under_attention_that_plans_on_the_host() -> None:
+    """It has planned for the decodes before they run along with the chunks."""
+    llm, sink = device_engine({"spec": "off"}, prefill_chunk=16)
+    attention = device_worker(llm).parts.attention
+    planned: list[int] = []
+
+    def plan(lengths: list[int], pages: list[list[int]], **sizes: int) -> None:
+        planned.append(len(lengths))
+
+    attention.needs_lengths, attention.plan = True, plan  # type: ignore[method-assign, assignment]
+    given = prompts(6, longest=40, seed=9)
+    assert tokens(llm.generate(given, GREEDY)) == tokens(reference(given, GREEDY))
+    steps = step_events(sink)
+    assert any(event.mode == "mixed" for event in steps)
+    assert planned == [event.requests for event in steps if event.requests]
+
+
+def test_trees_beside_a_request_that_keeps_no_draft() -> None:
+    """draft_sync=sticky: two widths in one step, and the one that is stuck stays one wide to its last token."""
+    given = prompts(3, longest=20, seed=11)
+    sampling = [SamplingParams(max_tokens=count, temperature=0.0, ignore_eos=True) for count in (20, 14, 9)]
+    llm, sink = device_engine({**CHAIN, "draft_sync": "sticky", "spec": "off"})
+    llm.core.add("stuck", given[0], sampling[0])
+    for _ in range(3):
+        llm.core.step()
+    llm.set_knobs(spec="on")
+    found: dict[str, list[int]] = {}
+    for name, prompt, params in zip(("second", "third"), given[1:], sampling[1:], strict=True):
+        llm.core.add(name, prompt, params)
+    while llm.core.has_work:
+        for given_out in llm.core.step():
+            assert not isinstance(given_out, Failed)
+            found.setdefault(given_out.request_id, []).extend(given_out.token_ids)
+    expected = tokens(reference(given, sampling))
+    assert [found["second"], found["third"]] == expected[1:]
+    assert found["stuck"] == expected[0][-len(found["stuck"]) :]
+    widths = [event.widths for event in step_events(sink) if event.mode == "spec"]
+    assert {"4": 2, "1": 1} in widths
+    assert all(width.get("1") == 1 for width in widths)
+
+
+def test_last_tokens_stay_one_wide_where_their_trees_have_no_room() -> None:
+    """Two pages of 8 and no more: a tree behind the last token of the first request would need another one."""
+    llm, sink = device_engine(CHAIN, page_size=8, kv_tokens=32, max_model_len=32)
+    given = [[1] * 8, [2] * 3]
+    sampling = [SamplingParams(max_tokens=count, temperature=0.0, ignore_eos=True) for count in (9, 12)]
+    assert tokens(llm.generate(given, sampling)) == tokens(reference(given, sampling))
+    steps = step_events(sink)
+    assert {"4": 1, "1": 1} in [event.widths for event in steps]
+    assert all(event.slots_expected == event.slots_reserved == event.slots_written for event in steps)
+    assert llm.core.ledger.pages_used == 0
 
 
 @pytest.mark.parametrize(

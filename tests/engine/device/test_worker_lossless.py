@@ -120,7 +120,10 @@ def test_padded_batches_in_recorded_graphs_say_the_same(monkeypatch: pytest.Monk
     before = recorder.recorded
     assert tokens(llm.generate(given, sampling, switch_at_random(9))) == tokens(reference(given, sampling))
     steps = [event for event in step_events(sink) if event.requests]
-    assert {event.graph_hit for event in steps} == {True, False}
+    assert {event.graph_hit for event in steps if event.mode != "mixed"} == {True, False}
+    mixed = {(event.graph_hit, (event.graph or "").split("/")[0]) for event in steps if event.mode == "mixed"}
+    assert (None, "") in mixed  # chunks and decodes run in one forward, for which there is no graph
+    assert mixed <= {(None, ""), (False, "settle")}
     assert {event.shapes.padded_bucket[0] for event in steps} <= {2, 4, 8}
     assert before == 3 * 5  # decode, its settle, draft, verify, its settle: what the first knobs need
     assert recorder.recorded > before  # and what other knobs brought

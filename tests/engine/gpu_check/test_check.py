@@ -49,7 +49,7 @@ def test_every_stage_runs_on_the_cpu_and_a_rerun_runs_nothing(tmp_path: Path) ->
     assert {name: cell.error for name, cell in first.cells.items() if cell.error is not None} == {}
     assert {name.split("/")[0] for name in first.cells} == {stage.name for stage in STAGES}
     skipped = {name.split("/")[0] for name, cell in first.cells.items() if cell.skipped is not None}
-    assert skipped == {"tests", "sanitizer", "profile"}  # what needs a GPU
+    assert skipped == {"tests", "sanitizer", "profile", "tiles"}  # what needs a GPU
     assert "bars: " in done.stdout.splitlines()[-1]
 
     python(*arguments)

@@ -39,6 +39,14 @@ def test_every_table_has_as_many_cells_in_each_row_as_in_its_header() -> None:
         assert len({line.count("|") for line in lines}) <= 1
 
 
+def test_the_fastest_layouts_stand_beside_the_one_in_use() -> None:
+    file = full_results()
+    found = {"in use": 59.3, "16/32/4/4/128": 59.4, "16/64/4/3/-": 51.0, "16/64/8/4/-": "OutOfResources"}
+    file.cells["tiles/verify 250x4"] = Cell(value=found)
+    (row,) = rows(markdown(file), "Layouts of attention, µs")
+    assert row == ["verify 250x4", "59.3", "16/64/4/3/-: 51, 16/32/4/4/128: 59.4"]
+
+
 def test_what_failed_or_was_skipped_is_listed() -> None:
     file = full_results()
     file.cells["probe/250"] = Cell(error="OSError: no socket\nmore")
