@@ -42,6 +42,6 @@ def test_verdict(on: dict[int, float], threshold: int, pays_up_to: int | None, w
 
 
 def test_near_tie_limits_are_one_table_and_said() -> None:
-    assert LIMITS == {"float64": 1e-9, "float32": 1e-3, "float16": 0.02, "bfloat16": 0.375}
+    assert LIMITS == {"float64": 1e-9, "float32": 1e-3, "float16": 0.02, "bfloat16": 0.5}
     assert limit_for("int3") == LIMITS["float32"]
-    assert "less than 0.375 apart in log probability (bfloat16)" in rule_text("bfloat16")
+    assert "less than 0.5 apart in log probability (bfloat16)" in rule_text("bfloat16")
