@@ -10,7 +10,7 @@ LIMITS = {"float64": 1e-9, "float32": 1e-3, "float16": 0.02, "bfloat16": 0.5}
 """Arithmetic, as the engine names it -> gap from which on it is no near-tie any more.
 
 bfloat16 has steps of 0.125 at logits from 16 to 32, where the likeliest tokens of the default model lie. With another
-batch shape, speculation off, gaps of up to three steps, 0.375, were seen to close, depending on the CPU; none of four was.
+batch shape, speculation off, gaps of up to three steps were seen to close, depending on the CPU; none of four was.
 """
 
 
