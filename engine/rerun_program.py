@@ -31,9 +31,10 @@ def build(script: SessionScript, model: str | None, draft_model: str | None) -> 
     try:
         return LLM(config=config)
     except CheckpointError as error:
+        why = str(error).removesuffix(".")
         what = f"{script.model.get('name')} (from {script.model.get('source', 'unknown files')})"
         raise RerunError(
-            f"{error}. The recorded engine had model {what}; give the same files as --model, and the draft's as "
+            f"{why}. The recorded engine had model {what}; give the same files as --model, and the draft's as "
             "--draft-model"
         ) from None
     except ValueError as error:
