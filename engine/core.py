@@ -73,7 +73,15 @@ class EngineCore:
         )
         self.policy = ThresholdPolicy()
         sink = sink or NoSink()
-        self.reporter = Reporter(sink, boot_id, self.scheduler, self.ledger, self.worker, simulated=simulated)
+        self.reporter = Reporter(
+            sink,
+            boot_id,
+            self.scheduler,
+            self.ledger,
+            self.worker,
+            simulated=simulated,
+            publish_tokens=config.publish_tokens,
+        )
         self._watch = StepWatch(self.reporter.alert)
         self.check_knobs(config.knobs)
         self.knobs = KnobBoard(config.knobs, boot_id=boot_id, t=sink.t, publish=sink.publish, validate=self.check_knobs)

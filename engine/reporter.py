@@ -6,6 +6,8 @@ import logging
 import time
 from typing import Any
 
+import msgspec
+
 from engine.event_sink import EventSink
 from engine.kv.ledger import KvLedger, Reservation
 from engine.request import Request
@@ -31,14 +33,17 @@ class Reporter:
         worker: Worker,
         *,
         simulated: bool = False,
+        publish_tokens: bool = False,
     ) -> None:
-        """``simulated``: acceptance or weights are not a real model's, and every step says so."""
+        """``simulated``: acceptance or weights are not a real model's, and every step says so. ``publish_tokens``: a
+        request's events have what it takes to run it again, token ids included."""
         self.sink = sink
         self._boot_id = boot_id
         self._scheduler = scheduler
         self._ledger = ledger
         self._worker = worker
         self._simulated = simulated
+        self._publish_tokens = publish_tokens
         self._graph_misses: int | None = None  # steps that ran eager; None until there was a step that looked for one
 
     def kv_use(self) -> dict[str, KvUse]:
@@ -81,6 +86,8 @@ class Reporter:
     def request(self, request: Request, phase: RequestPhase, step: int, error: str | None = None) -> None:
         """A request changed phase."""
         first = request.first_token_at
+        tells_ask = self._publish_tokens and phase == "arrived"
+        tells_answer = self._publish_tokens and phase in ("finished", "aborted")
         self.sink.publish(
             RequestEvent(
                 boot_id=self._boot_id,
@@ -99,6 +106,10 @@ class Reporter:
                 ttft_ms=None if first is None else (first - request.arrived) * 1e3,
                 e2e_ms=(time.monotonic() - request.arrived) * 1e3 if request.is_finished else None,
                 error=error,
+                prompt_token_ids=request.ids[: request.prompt_len] if tells_ask else None,
+                sampling=msgspec.to_builtins(request.sampling) if tells_ask else None,
+                seed=request.seed if tells_ask else None,
+                output_token_ids=request.ids[request.prompt_len :] if tells_answer else None,
             )
         )
 

@@ -168,6 +168,8 @@ class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, tag="request"):
     boot_id: str
     seq: int = 0
     step: int
+    """Of ``first_token`` and ``finished``: the step that gave it. Of ``arrived``, and where a client left: the newest
+    step that was launched by then; the next one is the first that knew of it."""
     t: float
     request_id: str
     phase: str
@@ -184,6 +186,14 @@ class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, tag="request"):
     ttft_ms: float | None = None
     e2e_ms: float | None = None
     error: str | None = None
+    prompt_token_ids: list[int] | None = None
+    """On ``arrived``, and only with ``--publish-tokens``; as ``sampling`` and ``seed``."""
+    sampling: dict[str, Any] | None = None
+    """What was asked of sampling, by the engine's names, stop strings included; ``seed`` in it is the one asked for."""
+    seed: int | None = None
+    """The seed that its tokens are drawn by: the one asked for, or the engine's own."""
+    output_token_ids: list[int] | None = None
+    """On ``finished`` and ``aborted``, and only with ``--publish-tokens``: all that it emitted."""
 
 
 class KnobRevert(msgspec.Struct, frozen=True, kw_only=True):

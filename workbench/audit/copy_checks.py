@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import msgspec
 
 from probes.events import KnobEvent, RequestEvent, RowsEvent, StepEvent, topic_of
-from probes.subscriber import Received
+from probes.subscriber import Gap, Malformed, Received, Restart
 from workbench.audit.difference import Findings
 from workbench.audit.evidence import Evidence
+from workbench.recording.request_tokens import without_tokens
 
 BUS, RECORDING = "bus", "recording"
 COMPARED = (StepEvent, RequestEvent, RowsEvent, KnobEvent)
@@ -24,7 +25,7 @@ def check_recording(evidence: Evidence, findings: Findings) -> None:
         return
     findings.same("the recording", "what stopped it", (RECORDING, evidence.recording_error), ("nothing should", ""))
     findings.same("the recording", "events lost", (RECORDING, evidence.recording_lost), ("none expected", 0))
-    bus, recorded = _by_number(evidence.bus), _by_number(evidence.recording)
+    bus, recorded = _by_number(map(_recorded, evidence.bus)), _by_number(evidence.recording)
     for key, event in bus.items():
         copy = recorded.get(key)
         where = f"{key[1]} event {key[2]}" + (f" (step {event.step})" if isinstance(event, StepEvent) else "")
@@ -39,6 +40,11 @@ def check_recording(evidence: Evidence, findings: Findings) -> None:
         first = min((number for boot, topic, number in bus if (boot, topic) == key[:2]), default=0)
         if first <= key[2] <= last:
             findings.same(f"{key[1]} event {key[2]}", "the event", (BUS, "did not come"), (RECORDING, "has it"))
+
+
+def _recorded(item: Received) -> Received:
+    """What a recording keeps of an item: token ids stay on the bus."""
+    return item if isinstance(item, Gap | Restart | Malformed) else without_tokens(item)
 
 
 def _by_number(items: Iterable[Received]) -> dict[Key, StepEvent | RequestEvent | RowsEvent | KnobEvent]:

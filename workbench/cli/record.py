@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from probes.control import ControlClient
 from probes.discovery import EngineRecord
 from probes.events import TOPICS
 from workbench.cli.candidates import engines
-from workbench.cli.connect import engine_named
+from workbench.cli.connect import engine_named, probe_errors
 from workbench.cli.duration import Duration
 from workbench.console import fail, print_line, say
 from workbench.exit_codes import ExitCode
@@ -92,6 +93,22 @@ def output_path(given: str | None, engine: str) -> Path:
     return path
 
 
+def require_tokens(record: EngineRecord) -> None:
+    """Make sure that the engine tells what its requests are.
+
+    Raises:
+        CommandError: it does not, or does not answer.
+    """
+    with probe_errors(), ControlClient(record, timeout=CONNECT_S) as client:
+        hello = client.hello()
+    if not hello.config.get("publish_tokens"):
+        fail(
+            ExitCode.REFUSED,
+            f"--with-requests: {record.name} keeps token ids to itself, so a recording could not be run again; start "
+            "it with `specwb serve --publish-tokens` (prompts and answers are then on its bus and in the file)",
+        )
+
+
 def wait(recorder: Recorder, record: EngineRecord, seconds: float | None, stop: threading.Event) -> None:
     """Until it is to end, or has ended by itself.
 
@@ -127,9 +144,19 @@ def wait(recorder: Recorder, record: EngineRecord, seconds: float | None, stop: 
     type=TopicList(),
     help="Only these, as step,rows, or all; hello, knob and alert always.  [default: all but rows]",
 )
+@click.option(
+    "--with-requests",
+    is_flag=True,
+    help="Prompts and answers too, as token ids, for `replay --live`; needs an engine with --publish-tokens.",
+)
 @click.option("--note", default="", help="Words to keep in the recording.")
 def command(
-    name: str | None, output: str | None, seconds: float | None, topics: tuple[str, ...] | None, note: str
+    name: str | None,
+    output: str | None,
+    seconds: float | None,
+    topics: tuple[str, ...] | None,
+    with_requests: bool,
+    note: str,
 ) -> int:
     """Record an engine's events into an MCAP file, to replay, check or export it later. Ctrl-C ends it in order.
 
@@ -140,8 +167,11 @@ def command(
     Example:
       specwb record demo --for 10m -o load.mcap
       specwb record demo --topics all --note night-run
+      specwb record demo --with-requests -o again.mcap
     """
     record = engine_named(name)
+    if with_requests:
+        require_tokens(record)
     from workbench.recording.channels import DEFAULT_TOPICS
     from workbench.recording.part_file import part_of
     from workbench.recording.recorder import Recorder
@@ -150,7 +180,7 @@ def command(
     with stopped_by_signals() as stop:
         try:
             path = output_path(output, record.name)
-            recorder = Recorder(record, path, topics or DEFAULT_TOPICS, note=note)
+            recorder = Recorder(record, path, topics or DEFAULT_TOPICS, note=note, with_requests=with_requests)
             recorder.start()
         except RecordingError as error:
             fail(ExitCode.USAGE, str(error))

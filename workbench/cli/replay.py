@@ -1,4 +1,4 @@
-"""``specwb replay``: a recording on the screens of a live engine, without an engine."""
+"""``specwb replay``: a recording on the screens of a live engine, without an engine; or its requests on one again."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from workbench.cli.candidates import recordings
+from workbench.cli.candidates import drafts, models, recordings
+from workbench.cli.engine_program import require_engine, run_engine_program
 from workbench.cli.full_screen import require_terminal
+from workbench.cli.serve import config_file
 from workbench.cli.shipped import recording_path
 from workbench.console import fail, say
 from workbench.exit_codes import ExitCode
@@ -83,6 +85,10 @@ def picture_path(value: str | None) -> Path | None:
 @click.option("--screen", help="The screen to begin with: overview, steps, …")
 @click.option("--screenshot", "picture", metavar="FILE", help="Draw the screen into a .svg or .txt file, and end.")
 @click.option("--size", type=Size(), default=(120, 40), show_default="120x40", help="Of the screenshot.")
+@click.option("--live", is_flag=True, help="Run its requests again on an engine, and compare the tokens.")
+@click.option("--model", shell_complete=models, help="With --live: where the recorded model lies here.")
+@click.option("--draft-model", shell_complete=drafts, help="With --live: where the recorded head lies here.")
+@click.option("--json", "as_json", is_flag=True, help="With --live: one JSON object.")
 def command(
     file: str,
     at: str | None,
@@ -91,6 +97,10 @@ def command(
     screen: str | None,
     picture: str | None,
     size: tuple[int, int],
+    live: bool,
+    model: str | None,
+    draft_model: str | None,
+    as_json: bool,
 ) -> int:
     """Play a recording on the screens of a live engine. Needs no engine; changes nothing in the recording. FILE is one
     that `specwb record` made, finished or not, or the name of one that ships with specwb.
@@ -99,12 +109,23 @@ def command(
     kept beside the recording. With --screenshot the screen is drawn without a terminal, where --at says, else at
     the end.
 
+    With --live nothing is drawn: a recording that `record --with-requests` made is run again. The same engine is built
+    here, gets the same requests and knob changes before the same steps, and its tokens are compared with the recorded
+    ones. Exit code 1: they differ, and the first difference is named; 2: there is nothing in it to run again.
+
     \b
     Example:
       specwb replay load.mcap
       specwb replay load.mcap --at switch:1 --paused
       specwb replay load.mcap --at 12s --screen steps --screenshot x.svg
+      specwb replay again.mcap --live
     """
+    if live:
+        if at is not None or paused or screen is not None or picture is not None or speed != 1.0:
+            raise click.UsageError("--live draws nothing; leave out --at, --speed, --paused, --screen and --screenshot")
+        run_again(file, model, draft_model, as_json)
+    if model is not None or draft_model is not None or as_json:
+        raise click.UsageError("--model, --draft-model and --json are for --live")
     path = picture_path(picture)
     if path is None:
         require_terminal("replay", "use `--screenshot x.svg` or `x.txt` to draw a screen without one")
@@ -128,6 +149,30 @@ def command(
         if paused or path is not None:
             player.clock.pause()
         return show(player, screen, path, size)
+
+
+def run_again(file: str, model: str | None, draft_model: str | None, as_json: bool) -> NoReturn:
+    """Become the program that runs the recording's session again.
+
+    Raises:
+        CommandError: there is nothing in it to run, or no engine is installed.
+    """
+    require_engine()
+    import msgspec
+
+    from workbench.recording.reader import Recording
+    from workbench.recording.recording_error import RecordingError
+    from workbench.replay.session_scripts import session_script
+
+    try:
+        with Recording.open(recording_path(file)) as recording:
+            script = session_script(recording, file)
+    except RecordingError as error:
+        fail(ExitCode.USAGE, str(error))
+    words = ["--script", config_file(msgspec.to_builtins(script))]
+    for option, value in (("--model", model), ("--draft-model", draft_model)):
+        words += [option, value] if value is not None else []
+    run_engine_program("engine.rerun_program", [*words, "--json"] if as_json else words)
 
 
 def show(player: Any, screen: str | None, path: Path | None, size: tuple[int, int]) -> int:

@@ -68,8 +68,10 @@ class Recorder:
         topics: Collection[str] = DEFAULT_TOPICS,
         *,
         note: str = "",
+        with_requests: bool = False,
     ) -> None:
-        """``topics``: those of the bus; hello, knob and alert are always recorded.
+        """``topics``: those of the bus; hello, knob and alert are always recorded. ``with_requests``: the request topic
+        too, with token ids, so that the recording can be run again.
 
         Raises:
             ValueError: an unknown topic.
@@ -79,7 +81,8 @@ class Recorder:
             raise ValueError(f"unknown topic {min(unknown)!r}; the topics are {', '.join(TOPICS)}")
         self.path = Path(path)
         self._record = record
-        self._topics = sorted({*topics, *ALWAYS})
+        self._topics = sorted({*topics, *ALWAYS, *(("request",) if with_requests else ())})
+        self._with_requests = with_requests
         self._note = note
         self._writer: RecordingWriter | None = None
         self._started_at = time.monotonic()
@@ -98,7 +101,7 @@ class Recorder:
         Raises:
             RecordingError: the file cannot be made; says why.
         """
-        self._writer = RecordingWriter(self.path, self._topics, note=self._note)
+        self._writer = RecordingWriter(self.path, self._topics, note=self._note, with_requests=self._with_requests)
         self._started_at = time.monotonic()
         self._thread.start()
 

@@ -16,14 +16,23 @@ from workbench.recording.channels import ALWAYS, CHANNELS, MESSAGE_ENCODING, SCH
 from workbench.recording.log_time import LogTime
 from workbench.recording.mcap_sink import McapSink
 from workbench.recording.reader import ABOUT, ENDED
+from workbench.recording.request_tokens import without_tokens
 from workbench.recording.side_records import SIDE_CHANNELS, MarkRecord, SideRecord, side_record, switch_mark
 
 
 class RecordingWriter:
     """One recording. Any method may raise an OSError; then ``abandon`` leaves what is whole."""
 
-    def __init__(self, path: Path, topics: Collection[str], *, note: str = "", clock: Clock | None = None) -> None:
-        """Begin ``PATH.part``.
+    def __init__(
+        self,
+        path: Path,
+        topics: Collection[str],
+        *,
+        note: str = "",
+        clock: Clock | None = None,
+        with_requests: bool = False,
+    ) -> None:
+        """Begin ``PATH.part``. ``with_requests``: prompts and answers are kept, as token ids, where the bus has them.
 
         Raises:
             RecordingError: it cannot be made; says why.
@@ -35,6 +44,7 @@ class RecordingWriter:
         self._specwb = version("specwb")
         self._topics = [topic for topic in CHANNELS if topic in {*topics, *ALWAYS, *SIDE_CHANNELS}]
         self._note = note
+        self._with_requests = with_requests
         self._time = LogTime(clock)
         self._switches = SwitchCounter()
         self._boot_id = ""
@@ -103,6 +113,8 @@ class RecordingWriter:
         channel = self._channels.get(topic)
         if channel is None:
             return False
+        if not self._with_requests:
+            event = without_tokens(event)
         place = self._time.of(event.t, event.boot_id)
         self.sink.message(channel, place, round(event.t * 1e9), event.seq, encode(event))
         self.events += 1
