@@ -286,7 +286,7 @@ class EngineCore:
         decodes = candidates.decodes
 
         def room(width: int) -> str | None:
-            need = self._pages_for(drafting(decodes, even=False), width)
+            need = self._pages_for(decodes, drafting(decodes, even=False), width)
             free = self.ledger.allocator.free_pages
             if need <= free:
                 return None
@@ -297,14 +297,16 @@ class EngineCore:
 
     def _may_even(self, choice: SpecChoice, candidates: Candidates) -> bool:
         """Whether last tokens are verified in trees too: the worker gains by it, and their trees have room as well."""
-        if not (choice.speculate and self.worker.even_widths):
-            return False
-        need = self._pages_for(drafting(candidates.decodes, even=True), choice.draft_tokens)
+        decodes = candidates.decodes
+        if not (choice.speculate and self.worker.even_widths) or all(request.can_draft for request in decodes):
+            return False  # in most steps nothing is to be evened: `room` has counted them all
+        need = self._pages_for(decodes, drafting(decodes, even=True), choice.draft_tokens)
         return need <= self.ledger.allocator.free_pages
 
-    def _pages_for(self, trees: Sequence[Request], width: int) -> int:
-        """New pages that verifying ``width`` tokens of each takes."""
-        return sum(self.ledger.extra_pages(request.request_id, width) for request in trees)
+    def _pages_for(self, decodes: Sequence[Request], drafts: Sequence[bool], width: int) -> int:
+        """New pages that verifying ``width`` tokens takes of each that drafts."""
+        trees = (request.request_id for request, drafted in zip(decodes, drafts, strict=True) if drafted)
+        return sum(self.ledger.extra_pages(request_id, width) for request_id in trees)
 
     def _retire(self, request: Request) -> int:
         """Take a request out and free what it holds; the slots that were in use."""

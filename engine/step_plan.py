@@ -99,20 +99,21 @@ class StepPlan:
         return [row.request for row in self.decodes] + [chunk.request for chunk in self.prefills]
 
 
-def drafting(decodes: Sequence[Request], *, even: bool) -> list[Request]:
-    """Those that verify a tree if the step speculates: where drafts could be used.
+def drafting(decodes: Sequence[Request], *, even: bool) -> list[bool]:
+    """Which of them verify a tree if the step speculates: those that could use drafts.
 
     ``even``: rows of another width would cost a pass of their own. Then a request with one token left verifies too,
     in a step in which others do; one that keeps no draft cannot.
     """
-    gaining = [request for request in decodes if request.can_draft]
-    return [request for request in decodes if not request.stays_plain] if even and gaining else gaining
+    gaining = [request.can_draft for request in decodes]
+    return [not request.stays_plain for request in decodes] if even and any(gaining) else gaining
 
 
 def widths_of(decodes: Sequence[Request], choice: SpecChoice, *, even: bool) -> list[int]:
     """Tokens that each decode request verifies: the choice's width, or 1 for those that do not draft."""
-    trees = {request.request_id for request in drafting(decodes, even=even)} if choice.speculate else set()
-    return [choice.draft_tokens if request.request_id in trees else 1 for request in decodes]
+    if not choice.speculate:
+        return [1] * len(decodes)
+    return [choice.draft_tokens if drafts else 1 for drafts in drafting(decodes, even=even)]
 
 
 def make_plan(

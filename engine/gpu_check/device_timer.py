@@ -43,6 +43,20 @@ def median_ms(work: Callable[[], object], device: str, repeats: int = REPEATS, g
     return statistics.median(took)
 
 
+CALLS = 20
+"""In one graph, so that a graph's own launch is spread over them."""
+
+
+def median_us(call: Callable[[], object], device: str) -> float:
+    """Median microseconds of a call that takes too few to be timed alone."""
+
+    def calls() -> None:
+        for _ in range(CALLS):
+            call()
+
+    return median_ms(calls, device, repeats=7) * 1e3 / CALLS
+
+
 def _cpu_ms(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
+from engine.attention.backend import VerifyBatch
 from engine.gpu_check.device_timer import median_ms
 from engine.models.shapes import LlamaShape
 
@@ -66,20 +67,28 @@ def by_sdpa(batch: FloorBatch) -> Work:
 
 def by_triton(batch: FloorBatch) -> Work:
     """Our own kernel for paged decode and verification."""
-    from engine.attention.backend import VerifyBatch, choose_backend
+    from engine.attention.backend import choose_backend
 
     if batch.device != "cuda":
         raise RuntimeError("needs CUDA")
-    shape, device = batch.shape, torch.device(batch.device)
+    shape = batch.shape
     backend, _ = choose_backend(
         "triton", shape.num_heads, shape.num_kv_heads, shape.head_dim, batch.dtype, torch.device("cuda")
     )
+    described = verify_batch(batch)
+    q, k, v = batch.queries(), batch.pool(), batch.pool()
+    return lambda: backend.verify(q, k, v, described)
+
+
+def verify_batch(batch: FloorBatch) -> VerifyBatch:
+    """As the device worker would describe it: each request's pages one behind the other, the newest tokens its tail."""
+    device = torch.device(batch.device)
     rows = torch.arange(batch.requests, device=device)
     pages = torch.arange(batch.requests * batch.pages_each, dtype=torch.int32, device=device)
     prefix = batch.length - batch.width
     tail = (rows * batch.pages_each * PAGE)[:, None] + prefix + torch.arange(batch.width, device=device)
     causal = torch.tensor([(2 << node) - 1 for node in range(batch.width)], device=device)
-    described = VerifyBatch(
+    return VerifyBatch(
         rows=rows,
         width=batch.width,
         pages=pages.view(batch.requests, batch.pages_each),
@@ -89,8 +98,6 @@ def by_triton(batch: FloorBatch) -> Work:
         tail_mask=causal.expand(batch.requests, batch.width).contiguous() if batch.width > 1 else None,
         bound=batch.length,
     )
-    q, k, v = batch.queries(), batch.pool(), batch.pool()
-    return lambda: backend.verify(q, k, v, described)
 
 
 def by_flashinfer(batch: FloorBatch) -> Work:

@@ -9,16 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from engine.gpu_check import floor_attention
-from engine.gpu_check.device_timer import median_ms
+from engine.gpu_check.device_timer import median_us
 from engine.gpu_check.floor import shape_of
 from engine.gpu_check.floor_attention import FloorBatch, Work
 from engine.gpu_check.session import Session, free_memory
 from engine.gpu_check.sizes import torch_dtype
 from engine.kernels import advance, argmax, compaction, rms_norm, rope, silu, tree, walk
 from engine.models.shapes import LlamaShape
-
-CALLS = 20
-"""In one graph, so that a graph's own launch is spread over them."""
 
 Made = tuple[Work, int]
 """A call, and the bytes that it must move (0: too few to matter)."""
@@ -61,11 +58,7 @@ def run(session: Session) -> None:
 
 
 def _timed(work: Work, moved: int, device: str) -> dict[str, float]:
-    def calls() -> None:
-        for _ in range(CALLS):
-            work()
-
-    us = median_ms(calls, device, repeats=7) * 1e3 / CALLS
+    us = median_us(work, device)
     return {"us": round(us, 2), **({"gb_s": round(moved / us / 1e3, 1)} if moved else {})}
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import product
 from typing import Any
 
 import torch
 
-from engine.gpu_check.device_timer import median_ms
+from engine.gpu_check.device_timer import median_us
 from engine.gpu_check.floor import shape_of
+from engine.gpu_check.floor_attention import PAGE, FloorBatch, verify_batch
 from engine.gpu_check.session import Session, Skip, device_is_sound, free_memory
 from engine.gpu_check.sizes import torch_dtype
 from engine.kernels.attention_tiles import PROGRAMS_PER_SM, Tile, fitting, multiprocessors, verify_tile
 from engine.kernels.extend_attention import extend_attention
 from engine.kernels.paged_attention import new_arrivals, paged_attention
 from engine.models.shapes import LlamaShape
-
-PAGE = 64
-CALLS = 20
-"""In one graph, so that a graph's own launch is spread over them."""
 
 Call = Callable[[Tile | None], object]
 """The kernel with a tile; None is what it takes by itself."""
@@ -55,26 +53,14 @@ def words(tile: Tile) -> str:
 def _verify(session: Session, requests: int, width: int) -> dict[str, Any]:
     shape, dtype, device = _on_gpu(session)
     length = session.sizes.prompt + session.sizes.output // 2
-    pages_each = -(-length // PAGE)
-    q = torch.randn(requests * width, shape.num_heads, shape.head_dim, dtype=dtype, device=device)
-    k, v = _pool(shape, requests * pages_each, dtype, device)
-    rows = torch.arange(requests, device=device)
-    prefix = length - width
-    tail = (rows * pages_each * PAGE)[:, None] + prefix + torch.arange(width, device=device)
-    causal = torch.tensor([(2 << node) - 1 for node in range(width)], device=device)
+    batch = FloorBatch(shape, requests, width, length, dtype, session.device)
+    described = verify_batch(batch)
     call = partial(
         paged_attention,
-        q,
-        k,
-        v,
-        rows=rows,
-        width=width,
-        pages=_table(requests, pages_each, device),
-        lens=torch.full((requests,), prefix, dtype=torch.int32, device=device),
-        page_size=PAGE,
-        tail_loc=tail,
-        tail_mask=causal.expand(requests, width).contiguous() if width > 1 else None,
-        bound=length,
+        batch.queries(),
+        batch.pool(),
+        batch.pool(),
+        **{field.name: getattr(described, field.name) for field in fields(described)},
         arrivals=new_arrivals(device),
     )
     queries = width * (shape.num_heads // shape.num_kv_heads)
@@ -86,19 +72,18 @@ def _verify(session: Session, requests: int, width: int) -> dict[str, Any]:
 def _extend(session: Session, prompts: int) -> dict[str, Any]:
     shape, dtype, device = _on_gpu(session)
     length = session.sizes.prompt
-    pages_each = -(-length // PAGE)
-    q = torch.randn(prompts * length, shape.num_heads, shape.head_dim, dtype=dtype, device=device)
-    k, v = _pool(shape, prompts * pages_each, dtype, device)
+    batch = FloorBatch(shape, prompts, length, length, dtype, session.device)
+    table = torch.arange(prompts * batch.pages_each, dtype=torch.int32, device=device).view(prompts, -1)
     call = partial(
         extend_attention,
-        q,
-        k,
-        v,
+        batch.queries(),
+        batch.pool(),
+        batch.pool(),
         rows=torch.arange(prompts, device=device),
         starts=torch.zeros(prompts, dtype=torch.int32, device=device),
         cu_q=torch.arange(prompts + 1, dtype=torch.int32, device=device) * length,
         max_q=length,
-        pages=_table(prompts, pages_each, device),
+        pages=table,
         page_size=PAGE,
         host_lengths=[length] * prompts,
         host_q=[length] * prompts,
@@ -110,16 +95,6 @@ def _on_gpu(session: Session) -> tuple[LlamaShape, torch.dtype, torch.device]:
     if session.device != "cuda":
         raise Skip("needs a GPU")
     return shape_of(session.sizes.model), torch_dtype(session.sizes.dtype), session.torch_device
-
-
-def _pool(shape: LlamaShape, pages: int, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    k, v = torch.randn(2, pages * PAGE, shape.num_kv_heads, shape.head_dim, dtype=dtype, device=device)
-    return k, v
-
-
-def _table(requests: int, pages_each: int, device: torch.device) -> torch.Tensor:
-    """int32 [requests, pages_each], each request's pages one behind the other."""
-    return torch.arange(requests * pages_each, dtype=torch.int32, device=device).view(requests, pages_each)
 
 
 def _fits(tiles: Sequence[Tile], shape: LlamaShape, dtype: torch.dtype, device: torch.device, tail: int) -> list[Tile]:
@@ -140,8 +115,4 @@ def _timed(call: Call, tiles: Sequence[Tile]) -> dict[str, Any]:
 
 
 def _us(call: Call, tile: Tile | None) -> float:
-    def calls() -> None:
-        for _ in range(CALLS):
-            call(tile)
-
-    return round(median_ms(calls, "cuda", repeats=7) * 1e3 / CALLS, 2)
+    return round(median_us(lambda: call(tile), "cuda"), 2)

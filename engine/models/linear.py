@@ -39,7 +39,7 @@ class Arithmetic:
 
 def has_native_bfloat16() -> bool:
     """Whether this CPU multiplies bfloat16 in hardware (AVX512-BF16 or AMX)."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return bool(torch.cpu._is_avx512_bf16_supported()) or has_matrix_bfloat16()
 
 
 def has_matrix_bfloat16() -> bool:
