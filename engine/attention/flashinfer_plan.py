@@ -10,7 +10,7 @@ import torch
 
 from engine.attention.backend import VerifyBatch
 from engine.attention.page_lists import PageLists
-from engine.kernels.attention_tiles import multiprocessors
+from engine.kernels.card import multiprocessors
 from engine.kernels.mask_bits import pack_masks
 
 # FlashInfer's enums, by value.

@@ -15,6 +15,7 @@ from engine.gpu_check.floor_attention import FloorBatch, Work
 from engine.gpu_check.session import Session, free_memory
 from engine.gpu_check.sizes import torch_dtype
 from engine.kernels import advance, argmax, compaction, rms_norm, rope, silu, tree, walk
+from engine.kernels.gated_product import gate_block, gated_product
 from engine.models.shapes import LlamaShape
 
 Made = tuple[Work, int]
@@ -100,7 +101,15 @@ def _rope_and_write(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) 
 
 def _silu_mul(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
     gate_up = torch.randn(n, 2 * shape.intermediate_size, dtype=dtype, device=device)
-    return lambda: silu.silu_mul(gate_up), gate_up.nbytes * 3 // 2
+    return lambda: silu.silu_mul(gate_up, gate_block(shape.intermediate_size)), gate_up.nbytes * 3 // 2
+
+
+def _gated_product(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
+    dims = (2 * shape.intermediate_size, shape.hidden_size)
+    weights = [torch.randn(dims, dtype=dtype, device=device) for _ in range(3)]  # in turn: past the cache
+    x, turn = torch.randn(n, shape.hidden_size, dtype=dtype, device=device), iter(range(1 << 30))
+    moved = weights[0].nbytes + x.nbytes + n * shape.intermediate_size * dtype.itemsize
+    return lambda: gated_product(x, weights[next(turn) % 3]), moved
 
 
 def _greedy(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
@@ -153,6 +162,7 @@ _BY_ROWS: dict[str, Maker] = {
     "add_rms_norm": _add_rms_norm,
     "rope_and_write": _rope_and_write,
     "silu_mul": _silu_mul,
+    "gated_product": _gated_product,
     "greedy": _greedy,
 }
 _BY_REQUESTS: dict[str, Maker] = {

@@ -12,18 +12,21 @@ from engine.gpu_check.session import Session
 from engine.gpu_check.sizes import ACCEPT, CHAIN, DRAFT_SHAPES, THRESHOLD
 from probes.ratio import interleaved
 
+FEW_CLIENTS = 16
+"""Up to here a run takes less than a second, so one that is disturbed is far off, and more of them are taken."""
+
 
 def run(session: Session) -> None:
     """Cells ``sweep/CLIENTS/off over plain``, ``…/threshold over chosen`` and, above the threshold, ``…/eagle3``; and
     ``sweep/engines``, what they are measured on."""
     session.cell("sweep/engines", partial(told, session), 60.0)
     for clients in session.sizes.clients:
-        expect = expected_s(clients, 2 * session.sizes.pairs + 2)
+        expect = expected_s(clients, 2 * pairs_at(session, clients) + 2)
         session.cell(f"sweep/{clients}/off over plain", partial(_off_over_plain, session, clients), expect)
         if clients > THRESHOLD:
             session.cell(f"sweep/{clients}/eagle3", partial(_eagle3, session, clients), expect / 2)
     for clients in session.sizes.clients:
-        expect = expected_s(clients, 2 * session.sizes.pairs + 2)
+        expect = expected_s(clients, 2 * pairs_at(session, clients) + 2)
         session.cell(f"sweep/{clients}/threshold over chosen", partial(_threshold, session, clients), expect)
 
 
@@ -40,6 +43,11 @@ def run_shapes(session: Session) -> None:
 def expected_s(clients: int, runs: int) -> float:
     """Seconds that a cell of ``runs`` runs may take: generous, so that a budget is not overrun."""
     return runs * (0.8 + clients / 80)
+
+
+def pairs_at(session: Session, clients: int) -> int:
+    """Pairs of a ratio at a load."""
+    return session.sizes.pairs * (2 if clients <= FEW_CLIENTS else 1)
 
 
 def side(session: Session, column: str, clients: int, knobs: dict[str, str | int] | None = None) -> Side:
@@ -60,12 +68,12 @@ def compare(first: Side, second: Side, pairs: int) -> dict[str, Any]:
 
 def _off_over_plain(session: Session, clients: int) -> dict[str, Any]:
     """Both engines are there the whole time: what one of them holds of the device, the other does without too."""
-    return compare(side(session, "off", clients), side(session, "plain", clients), session.sizes.pairs)
+    return compare(side(session, "off", clients), side(session, "plain", clients), pairs_at(session, clients))
 
 
 def _threshold(session: Session, clients: int) -> dict[str, Any]:
     chosen = "eagle3" if clients <= THRESHOLD else "off"
-    found = compare(side(session, "dynamic", clients), side(session, chosen, clients), session.sizes.pairs)
+    found = compare(side(session, "dynamic", clients), side(session, chosen, clients), pairs_at(session, clients))
     return {"chosen": chosen, **found}
 
 

@@ -15,7 +15,8 @@ from engine.gpu_check.floor import shape_of
 from engine.gpu_check.floor_attention import PAGE, FloorBatch, verify_batch
 from engine.gpu_check.session import Session, Skip, device_is_sound, free_memory
 from engine.gpu_check.sizes import torch_dtype
-from engine.kernels.attention_tiles import PROGRAMS_PER_SM, Tile, fitting, multiprocessors, verify_tile
+from engine.kernels.attention_tiles import PROGRAMS_PER_SM, Tile, fitting, verify_tile
+from engine.kernels.card import multiprocessors
 from engine.kernels.extend_attention import extend_attention
 from engine.kernels.paged_attention import new_arrivals, paged_attention
 from engine.models.shapes import LlamaShape

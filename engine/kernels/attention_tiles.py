@@ -18,10 +18,10 @@ PROGRAMS_PER_SM = 2
 """A batch with fewer programs has long prefixes split. This many fit with the larger of the tiles."""
 LEAST_KEYS = 256
 """A part of a prefix is at least this long: merging costs about as much as reading these many keys."""
+SHORT_CHUNK = 1024
+"""Queries a key head up to which an extend's programs are small, for they end soon: measured on an H200."""
 SHARED_BESIDE = 6144
 """Bytes of shared memory that a program may take beside its queries and keys."""
-INTERPRETED_SMS = 4
-"""Multiprocessors that the interpreter is told of: small enough for tests to meet both sides of the choice."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,6 @@ class Tile:
 def servable(head_dim: int, dtype: torch.dtype) -> bool:
     """The kernels can serve this: a power of two from 16 to 256, in bfloat16, float16 or float32."""
     return dtype in (torch.bfloat16, torch.float16, torch.float32) and head_dim in (16, 32, 64, 128, 256)
-
-
-def multiprocessors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else INTERPRETED_SMS
 
 
 def fitting(tile: Tile, dim: int, itemsize: int, device: torch.device, tail: int = 0) -> Tile:
@@ -105,4 +101,6 @@ def extend_tile(queries: int, dim: int, dtype: torch.dtype) -> Tile:
         return verify_tile(queries, 0, dim, dtype, few=False)
     if queries <= 64:
         return Tile(64, 32 if dim == 256 else 64, 4, 3)
-    return Tile(128, 32 if dim == 256 else 64, 8, 3)
+    if dim == 256:
+        return Tile(128, 32, 8, 3)
+    return Tile(128, 32, 4, 3) if queries <= SHORT_CHUNK else Tile(128, 64, 8, 3)

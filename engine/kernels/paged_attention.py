@@ -23,11 +23,11 @@ from engine.kernels.attention_tiles import (
     Tile,
     fitting,
     most_rows,
-    multiprocessors,
     servable,
     split_count,
     verify_tile,
 )
+from engine.kernels.card import multiprocessors
 from engine.kernels.dispatch import check_contiguous, jit, tl, use_triton
 from engine.kernels.online_softmax import LOG2_E, take_keys
 

@@ -16,37 +16,50 @@ def _columns(rows: int) -> int:
     return 1024 if rows <= FEW_ROWS else 2048
 
 
-def silu_mul(gate_up: torch.Tensor) -> torch.Tensor:
-    """silu(gate) * up in float32, rounded once. [N, 2 I], the gates first, rows may lie apart -> [N, I]."""
-    return _silu_mul_triton(gate_up) if use_triton(gate_up) else silu_mul_reference(gate_up)
+def silu_mul(gate_up: torch.Tensor, together: int) -> torch.Tensor:
+    """silu(gate) * up in float32, rounded once. [N, 2 I] -> [N, I].
+
+    ``gate_up``: ``together`` gates, as many ups, and so on in turn; its rows may lie apart.
+    """
+    return _silu_mul_triton(gate_up, together) if use_triton(gate_up) else silu_mul_reference(gate_up, together)
 
 
-def silu_mul_reference(gate_up: torch.Tensor) -> torch.Tensor:
+def silu_mul_reference(gate_up: torch.Tensor, together: int) -> torch.Tensor:
     """`silu_mul` in torch; float64 stays float64."""
-    gate, up = gate_up.to(torch.promote_types(gate_up.dtype, torch.float32)).chunk(2, dim=-1)  # [N, I] each
-    return (F.silu(gate) * up).to(gate_up.dtype)
+    n, inner = gate_up.shape[0], gate_up.shape[1] // 2
+    pairs = gate_up.unflatten(1, (inner // together, 2, together))
+    gate, up = pairs.to(torch.promote_types(gate_up.dtype, torch.float32)).unbind(2)  # [N, blocks, together] each
+    gated: torch.Tensor = F.silu(gate) * up
+    return gated.to(gate_up.dtype).view(n, inner)
 
 
-def _silu_mul_triton(gate_up: torch.Tensor) -> torch.Tensor:
+def _silu_mul_triton(gate_up: torch.Tensor, together: int) -> torch.Tensor:
     n, inner = gate_up.shape[0], gate_up.shape[1] // 2
     out = torch.empty((n, inner), dtype=gate_up.dtype, device=gate_up.device)
     block = min(_columns(n), next_power_of_2(inner))
     grid = (n, -(-inner // block))
     warps = min(max(block // 256, 1), 4)
-    _silu_mul_kernel[grid](gate_up, out, gate_up.stride(0), inner=inner, block=block, num_warps=warps)
+    _silu_mul_kernel[grid](
+        gate_up, out, gate_up.stride(0), inner=inner, together=together, block=block, num_warps=warps
+    )
     return out
 
 
 @jit
 def _silu_mul_kernel(
-    gate_up_ptr: tl.tensor, out_ptr: tl.tensor, stride: tl.tensor, inner: tl.constexpr, block: tl.constexpr
+    gate_up_ptr: tl.tensor,
+    out_ptr: tl.tensor,
+    stride: tl.tensor,
+    inner: tl.constexpr,
+    together: tl.constexpr,
+    block: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * block + tl.arange(0, block)
     inside = cols < inner
-    at = gate_up_ptr + row * stride + cols
+    at = gate_up_ptr + row * stride + cols + cols // together * together
     gate = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(at + inner, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(at + together, mask=inside, other=0.0).to(tl.float32)
     # Where exp overflows the quotient is zero, as it should be.
     gated = gate / (1.0 + tl.exp(-gate)) * up
     tl.store(out_ptr + row * inner + cols, gated.to(out_ptr.dtype.element_ty), mask=inside)

@@ -30,9 +30,21 @@ def test_add_rms_norm(n: int, hidden: int, dtype: torch.dtype) -> None:
 
 
 @DTYPES
-@pytest.mark.parametrize(("n", "inner"), [(1, 14336), (3, 1536), (2, 100), (4, 1), (2, 2049), (1000, 14336)])
-def test_silu_mul(n: int, inner: int, dtype: torch.dtype) -> None:
-    comparisons.silu_muls(n, inner, dtype, GPU)
+@pytest.mark.parametrize(
+    ("n", "inner", "together"),
+    [(1, 14336, 64), (3, 1536, 64), (2, 100, 100), (4, 1, 1), (2, 2049, 2049), (1000, 14336, 64)],
+)
+def test_silu_mul(n: int, inner: int, together: int, dtype: torch.dtype) -> None:
+    comparisons.silu_muls(n, inner, together, dtype, GPU)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("n", "hidden", "inner"),
+    [(768, 4096, 14336), (1000, 4096, 14336), (8192, 576, 1536), (17000, 200, 192), (1000, 64, 96)],
+)
+def test_gated_product(n: int, hidden: int, inner: int, dtype: torch.dtype) -> None:
+    comparisons.gated_products(n, hidden, inner, dtype, GPU)
 
 
 @DTYPES
@@ -179,7 +191,7 @@ def test_all_kernels_can_be_captured() -> None:
         normed = rms_norm.rms_norm(x, weight, 1e-5)
         kept_back["normed"] = rms_norm.add_rms_norm(normed, residual, weight, 1e-5)
         kept_back["q"] = rope.rope_and_write(qkv, table, positions, positions, pools[0, 0], pools[1, 0], heads)
-        kept_back["gated"] = silu.silu_mul(kept_back["normed"])
+        kept_back["gated"] = silu.silu_mul(kept_back["normed"], 128)
         kept_back["chosen"] = argmax.greedy(logits)
         kept_back["draws"] = keyed.keyed_uniform(roots, rows)
         tree.build_tree(scores, tokens, parents, roots, trees)
@@ -188,7 +200,7 @@ def test_all_kernels_can_be_captured() -> None:
         advance.advance(rows, walks.kept, walks.emitted, *state, pad_row=2)
 
     replayed(work)
-    assert torch.equal(kept_back["gated"], silu.silu_mul(kept_back["normed"]))
+    assert torch.equal(kept_back["gated"], silu.silu_mul(kept_back["normed"], 128))
     assert torch.equal(kept_back["chosen"].cpu(), logits.cpu().argmax(dim=-1))
     assert torch.equal(kept_back["draws"], keyed.keyed_uniform_reference(roots, rows))
     expected = tree.TreeBuffers.empty(2, 4, "cpu")

@@ -30,6 +30,7 @@ from engine.kernels import (
     compaction,
     dispatch,
     extend_attention,
+    gated_product,
     keyed,
     mask_bits,
     paged_attention,
@@ -58,11 +59,11 @@ class _NoDevice:
 
 
 def kernels() -> set[str]:
-    """Names of all that engine.kernels launches: what is jitted and takes a pointer first. Others are given values."""
+    """Names of all that engine.kernels launches: what is jitted and takes memory first. Others are given values."""
     found: set[str] = set()
     for module in pkgutil.iter_modules(engine.kernels.__path__, "engine.kernels."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, JITFunction) and value.arg_names and value.arg_names[0].endswith("_ptr"):
+            if isinstance(value, JITFunction) and value.arg_names and value.arg_names[0].endswith(("_ptr", "_desc")):
                 found.add(value.__name__)
     return found
 
@@ -89,7 +90,8 @@ def compile_all(dtype: torch.dtype, rows: int) -> None:
         rms_norm.rms_norm(x, weight, 1e-5)
         rms_norm.add_rms_norm(x, x.clone(), weight, 1e-5)
         pair_norm.pair_norm(torch.zeros(rows, dtype=torch.int64), x, weight, x.clone(), weight, 1e-5)
-        silu.silu_mul(torch.zeros(rows, 2 * inner, dtype=dtype))
+        silu.silu_mul(torch.zeros(rows, 2 * inner, dtype=dtype), 64)
+        gated_product.gated_product(x, torch.zeros(2 * inner, hidden, dtype=dtype))
         aux, ids = torch.zeros(rows, 3 * hidden, dtype=dtype), torch.zeros(rows, dtype=torch.int64)
         rings = torch.zeros(1, 64, 3 * hidden, dtype=dtype), torch.zeros(1, 64, dtype=torch.int64)
         ring.push(ids, aux, ids, *rings, torch.zeros(1, dtype=torch.int32))
@@ -165,7 +167,7 @@ if __name__ == "__main__":
     JITFunction.__getitem__ = _compile
     dispatch._Switch.interpreting = True  # so that CPU tensors take the kernels
     compile_all(torch.bfloat16, rows=2)
-    compile_all(torch.bfloat16, rows=600)
+    compile_all(torch.bfloat16, rows=1024)
     compile_all(torch.float32, rows=2)
     compile_tree_kernels()
     compile_attention(torch.bfloat16)

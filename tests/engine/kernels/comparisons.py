@@ -9,7 +9,20 @@ import dataclasses
 
 import torch
 
-from engine.kernels import advance, argmax, compaction, keyed, ring, rms_norm, rope, silu, tree, upcoming, walk
+from engine.kernels import (
+    advance,
+    argmax,
+    compaction,
+    gated_product,
+    keyed,
+    ring,
+    rms_norm,
+    rope,
+    silu,
+    tree,
+    upcoming,
+    walk,
+)
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
@@ -49,11 +62,23 @@ def add_rms_norms(n: int, hidden: int, dtype: torch.dtype, device: str) -> None:
     assert_close(on_device, residual)
 
 
-def silu_muls(n: int, inner: int, dtype: torch.dtype, device: str) -> None:
+def silu_muls(n: int, inner: int, together: int, dtype: torch.dtype, device: str) -> None:
     """silu_mul, with values whose exponentials overflow."""
     gate_up = made(n, 2 * inner, dtype=dtype)
-    gate_up[0, 0], gate_up[0, inner - 1] = -200, 200
-    assert_close(silu.silu_mul(gate_up.to(device)), silu.silu_mul_reference(gate_up))
+    gate_up[0, 0], gate_up[0, together - 1] = -200, 200
+    assert_close(silu.silu_mul(gate_up.to(device), together), silu.silu_mul_reference(gate_up, together))
+
+
+def gated_products(n: int, hidden: int, inner: int, dtype: torch.dtype, device: str) -> None:
+    """gated_product, of products around 1, with gates whose exponentials overflow. Sums over ``hidden`` come in another
+    order than torch's, so a product may be rounded to its other neighbour, and the result moves by about as much."""
+    x = made(n, hidden, dtype=dtype)
+    gate_up = (made(2 * inner, hidden, dtype=torch.float32, seed=1) * hidden**-0.5).to(dtype)
+    gate_up[0] *= 50
+    out = gated_product.gated_product(x.to(device), gate_up.to(device))
+    assert out.dtype == dtype
+    expected = gated_product.gated_product_reference(x, gate_up)
+    torch.testing.assert_close(out.cpu(), expected, rtol=4 * torch.finfo(dtype).eps, atol=4 * torch.finfo(dtype).eps)
 
 
 def ropes(n: int, heads: int, kv_heads: int, head_dim: int, dtype: torch.dtype, device: str) -> None:
