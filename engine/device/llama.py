@@ -1,8 +1,9 @@
 """The target model on a device: a flat batch of tokens over a slot-indexed pool, in the fewest launches.
 
-A layer is norm, qkv, rotate-and-write, attention, o, norm, gate-up, silu-mul, down: nine kernels. Each norm adds what
-the product before it gave to the residual stream, so nothing else touches the stream. Rotation is in the checkpoint's
-half-split order, where the CPU's model (engine/models/llama.py) interleaves: their K differ by that permutation.
+A layer is norm, qkv, rotate-and-write, attention, o, norm, gate-up, silu-mul, down: nine kernels, or with many rows
+eight (engine/kernels/gated_product.py). Each norm adds what the product before it gave to the residual stream, so
+nothing else touches the stream. Rotation is in the checkpoint's half-split order, where the CPU's model
+(engine/models/llama.py) interleaves: their K differ by that permutation.
 
 The forward neither waits for the device nor takes a size from its data, so a CUDA graph can hold it.
 """

@@ -1,4 +1,4 @@
-"""``python -m engine.measure accept|step|pays``: what docs/performance.md is made of."""
+"""``python -m engine.measure accept|step|pays|off``: what docs/performance.md is made of."""
 
 from __future__ import annotations
 
@@ -121,6 +121,28 @@ def measure_pays(options: argparse.Namespace) -> None:
         )
 
 
+def measure_off(options: argparse.Namespace) -> None:
+    """Throughput with the head loaded and speculation off, over an engine started without a head, by clients."""
+    room = {"kv_tokens": 32768}
+    engines = [make_llm(options.model, options.dtype, options.threads, Knobs(spec="off"), **room)[0]]
+    engines.append(
+        make_llm(options.model, options.dtype, options.threads, Knobs(spec="off"), draft_model="none", **room)[0]
+    )
+    every = [engines[0].chat_ids(prompt) for prompt in read_prompts(options.prompts)]
+    print(f"off / without a head, {options.tokens} tokens a request, {engines[0].assembly.arithmetic.weights}")
+    for count in options.clients:
+        with_head, without = (_Side(llm, {"spec": "off"}, every, count, options.tokens) for llm in engines)
+        with_head.warm_up()
+        without.warm_up()
+        ratio = interleaved(with_head.rate, without.rate, options.pairs)
+        rates = [statistics.median(side.rates) for side in (with_head, without)]
+        print(
+            f"{count:3} clients: {ratio}; with {rates[0]:.1f} tok/s, without {rates[1]:.1f} tok/s; "
+            f">= 0.98: {ratio.at_least(0.98)}",
+            flush=True,
+        )
+
+
 def _counts(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
@@ -143,6 +165,7 @@ def make_parser() -> argparse.ArgumentParser:
         ("accept", measure_accept, ""),
         ("step", measure_step, "1,48"),
         ("pays", measure_pays, "1"),
+        ("off", measure_off, "1,16,48"),
     ):
         verb = verbs.add_parser(name, description=run.__doc__, help=run.__doc__)
         verb.set_defaults(run=run)
