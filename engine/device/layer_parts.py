@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from engine.device.weights import Weights
-from engine.kernels.gated_product import gate_block, gated_product
+from engine.kernels.gated_product import gated_product, gates_together
 from engine.kernels.rms_norm import add_rms_norm
 from engine.kernels.rope import rope_table
 from engine.models.llama import ROPE_MARGIN
@@ -24,7 +24,7 @@ class Mlp:
     def __init__(self, weights: Weights, layer: str, eps: float) -> None:
         self._norm = weights.take(f"{layer}.post_attention_layernorm.weight")
         self._down = weights.take_transposed(f"{layer}.mlp.down_proj.weight")  # [inner, hidden], the faster way round
-        together = gate_block(self._down.shape[0])
+        together = gates_together(self._down.shape[0])
         self._gate_up = weights.pair(f"{layer}.mlp.gate_proj.weight", f"{layer}.mlp.up_proj.weight", together)
         self._eps = eps
 

@@ -27,17 +27,19 @@ class Weights:
         return tensor.to(self._device, self._dtype).contiguous()
 
     def take_transposed(self, name: str) -> torch.Tensor:
-        """One matrix [rows, in] as [in, rows], contiguous: what `torch.mm` takes on its right."""
+        """One matrix [rows, in] as [in, rows], contiguous: what `torch.mm` takes on its right. Until this ends the matrix
+        is there twice."""
         return self.take(name).t().contiguous()
 
     def pair(self, first: str, second: str, together: int) -> torch.Tensor:
-        """Two matrices [rows, in] as one: ``together`` rows of the first, as many of the second, and so on in turn."""
+        """Two matrices [rows, in] as one: ``together`` rows of the first, as many of the second, and so on in turn.
+        Both have the same rows, a multiple of ``together``."""
         one, other = (self._tensors.pop(name) for name in (first, second))
         self.parameters += one.numel() + other.numel()
         rows, columns = one.shape
         whole = torch.empty(rows // together, 2, together, columns, dtype=self._dtype, device=self._device)
         for index, piece in enumerate((one, other)):
-            whole[:, index].copy_(piece.view(-1, together, columns))
+            whole[:, index].copy_(piece.unflatten(0, (-1, together)))
         return whole.view(2 * rows, columns)
 
     def stack(self, *names: str) -> torch.Tensor:

@@ -208,5 +208,9 @@ def _tests(file: CheckFile) -> Verdict:
         return _missing(bar)
     passed, failed, skipped = (sum(run[what] for run in runs.values()) for what in ("passed", "failed", "skipped"))
     got = f"{passed} passed, {failed} failed, {skipped} skipped"
+    all_files = {name for run in runs.values() for name in run.get("files", [])}
+    left = sorted(name for name in all_files if f"tests/{name}" not in file.cells)
+    if left and not failed:
+        return Verdict(bar, f"{got}; not run: {', '.join(left)}", "not measured")
     broken = any(cell.error is not None for name, cell in file.cells.items() if name.startswith("tests/"))
     return Verdict(bar, got, "reached" if failed == 0 and passed > 0 and not broken else "missed")

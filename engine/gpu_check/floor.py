@@ -21,7 +21,8 @@ from engine.models.shapes import LlamaShape
 
 
 class FloorModel:
-    """Random weights of a shape, in the products that an engine multiplies them in: qkv and gate and up in one."""
+    """Random weights of a shape, in the products that an engine multiplies them in, and the same way round: qkv in one,
+    gate and up in one. All of them torch's."""
 
     def __init__(self, shape: LlamaShape, dtype: torch.dtype, device: str) -> None:
         self.shape, self.dtype, self.device = shape, dtype, device
@@ -33,7 +34,7 @@ class FloorModel:
                 self._weight(wide, hidden),
                 self._weight(hidden, self._heads),
                 self._weight(2 * inner, hidden),
-                self._weight(hidden, inner),
+                self._weight(hidden, inner).t().contiguous(),
             )
             for _ in range(shape.num_layers)
         ]
@@ -62,7 +63,7 @@ class FloorModel:
                 attend()
                 F.linear(attended, o)
                 F.linear(add_rms_norm(hidden, residual, norm, eps), gate_up)
-                F.linear(inner, down)
+                torch.mm(inner, down)  # this way round, as the engine
             F.linear(add_rms_norm(hidden[:logit_rows], residual[:logit_rows], norm, eps), self._head)
 
         return run

@@ -36,7 +36,7 @@ def files() -> list[str]:
 
 
 def run_tests(session: Session, name: str) -> dict[str, Any]:
-    """Counts, and the first line of every failure.
+    """Counts, the first line of every failure, and which files of tests there are: a budget may leave some of them out.
 
     Raises:
         Skip: the tests are not here (they are in no wheel), or there is no GPU.
@@ -60,7 +60,7 @@ def run_tests(session: Session, name: str) -> dict[str, Any]:
         print(done.stdout, file=sys.stderr, flush=True)
         if not report.exists():
             raise RuntimeError(f"pytest gave no report (exit code {done.returncode}): {done.stdout[-1500:]}")
-        return read_report(report.read_text())
+        return {**read_report(report.read_text()), "files": files()}
 
 
 def _named(model_file: str | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from engine.gpu_check.floor_attention import FloorBatch, Work
 from engine.gpu_check.session import Session, free_memory
 from engine.gpu_check.sizes import torch_dtype
 from engine.kernels import advance, argmax, compaction, rms_norm, rope, silu, tree, walk
-from engine.kernels.gated_product import gate_block, gated_product
+from engine.kernels.gated_product import gated_product, gates_together
 from engine.models.shapes import LlamaShape
 
 Made = tuple[Work, int]
@@ -31,8 +32,11 @@ def run(session: Session) -> None:
     makers: list[tuple[str, Maker, list[int]]] = [
         *((f"product {name}", _product(name), rows) for name in ("qkv", "o", "gate_up", "down", "lm_head")),
         *((name, maker, rows) for name, maker in _BY_ROWS.items()),
+        ("gated_product apart", partial(_gated_product, False), [*rows, sizes.prefill_chunk]),
         *((name, maker, list(requests)) for name, maker in _BY_REQUESTS.items()),
     ]
+    if session.device == "cuda":
+        makers.append(("gated_product in one", partial(_gated_product, True), [*rows, sizes.prefill_chunk]))
     shape, dtype = shape_of(sizes.model), torch_dtype(sizes.dtype)
     for name, maker, counts in makers:
 
@@ -77,6 +81,8 @@ def _product(name: str) -> Maker:
             "lm_head": (shape.vocab_size, shape.hidden_size),
         }[name]
         weights = [torch.randn(out, inner, dtype=dtype, device=device) for _ in range(3)]  # in turn: past the cache
+        if name == "down":
+            weights = [weight.t().contiguous().t() for weight in weights]  # the way round that the engine has it
         x = torch.randn(n, inner, dtype=dtype, device=device)
         turn = iter(range(1 << 30))
         return lambda: F.linear(x, weights[next(turn) % 3]), (out * inner + n * (inner + out)) * dtype.itemsize
@@ -101,15 +107,15 @@ def _rope_and_write(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) 
 
 def _silu_mul(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
     gate_up = torch.randn(n, 2 * shape.intermediate_size, dtype=dtype, device=device)
-    return lambda: silu.silu_mul(gate_up, gate_block(shape.intermediate_size)), gate_up.nbytes * 3 // 2
+    return lambda: silu.silu_mul(gate_up, gates_together(shape.intermediate_size)), gate_up.nbytes * 3 // 2
 
 
-def _gated_product(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
+def _gated_product(in_one: bool, shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
     dims = (2 * shape.intermediate_size, shape.hidden_size)
     weights = [torch.randn(dims, dtype=dtype, device=device) for _ in range(3)]  # in turn: past the cache
     x, turn = torch.randn(n, shape.hidden_size, dtype=dtype, device=device), iter(range(1 << 30))
     moved = weights[0].nbytes + x.nbytes + n * shape.intermediate_size * dtype.itemsize
-    return lambda: gated_product(x, weights[next(turn) % 3]), moved
+    return lambda: gated_product(x, weights[next(turn) % 3], in_one=in_one), moved
 
 
 def _greedy(shape: LlamaShape, dtype: torch.dtype, device: str, n: int) -> Made:
@@ -162,7 +168,6 @@ _BY_ROWS: dict[str, Maker] = {
     "add_rms_norm": _add_rms_norm,
     "rope_and_write": _rope_and_write,
     "silu_mul": _silu_mul,
-    "gated_product": _gated_product,
     "greedy": _greedy,
 }
 _BY_REQUESTS: dict[str, Maker] = {

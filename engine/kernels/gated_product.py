@@ -2,7 +2,7 @@
 
 The output of the products is twice the result and, for many rows, larger than any cache: apart, it is written, read and
 halved by a kernel of its own. Here the weights lie in blocks, gates and the ups beside them in turn, so that a tile of
-one product holds both. Programs are persistent, one a multiprocessor, and the loop over tiles and that over the inner
+one product holds both. Programs are persistent, one a multiprocessor, and the loop over tiles and that over the hidden
 dimension are one: a tile's first operands are on their way while the tile before it is stored. Tiles below each other
 come one after the other, in groups, so that the weights they share are still in the cache.
 """
@@ -18,58 +18,69 @@ from engine.kernels.silu import silu_mul, silu_mul_reference
 
 try:
     from triton.tools.tensor_descriptor import TensorDescriptor
-except ImportError:  # then `use_triton` says no
+except ImportError:  # no triton, or an old one
     TensorDescriptor = None
 
-GATE_BLOCK = 64
-"""Gates that lie together, and ups. A model whose gates are no multiple of it has them all first."""
+TOGETHER = 64
+"""Gates that lie together in the weights, and ups. A model whose gates are no multiple of it has them all first."""
 FEWEST_ROWS = 832
-"""From here on one launch is the faster one on an H200 (docs/performance.md)."""
+"""From here on one launch is as fast or faster on an H200, from 0.98 to 1.15 times (docs/performance.md)."""
 LEAST_FILLED = 0.965
-"""So much of the multiprocessors' last tiles there have to be, for the same."""
-ROWS, COLUMNS, INNER = 128, 128, 64
-"""A tile's rows, its columns of the result, and what it takes of the inner dimension at a time."""
+"""So much of the multiprocessors' last tiles there have to be for that: with fewer they wait for each other's."""
+ROWS, COLUMNS, STEP = 128, 128, 64
+"""A tile's rows, its columns of the result, and what it takes of the hidden dimension at a time."""
 GROUP = 8
 """Tiles below each other that come one after the other."""
 
 
-def gate_block(inner: int) -> int:
+def gates_together(inner: int) -> int:
     """Gates that lie together where a model has ``inner`` of them."""
-    return GATE_BLOCK if inner % GATE_BLOCK == 0 else inner
+    return TOGETHER if inner % TOGETHER == 0 else inner
 
 
-def gated_product(x: torch.Tensor, gate_up: torch.Tensor) -> torch.Tensor:
+def gated_product(x: torch.Tensor, gate_up: torch.Tensor, *, in_one: bool | None = None) -> torch.Tensor:
     """silu(x @ gate.T) * (x @ up.T), both products rounded to the dtype. [N, H], [2 I, H] -> [N, I].
 
-    ``gate_up``: `gate_block` (I) rows of gates, as many of ups, and so on in turn.
+    ``gate_up``: `gates_together` (I) rows of gates, as many of ups, and so on in turn. ``in_one``: in one launch, or as
+    torch's product and `silu_mul`; None takes what is faster. For tests and measurements.
+
+    Raises:
+        ValueError: in one launch is asked for, which is not for this device, dtype or these sizes.
     """
-    if _serves(x, gate_up):
+    takes = _takes(x, gate_up)
+    if in_one and not takes:
+        sizes = f"[{x.shape[0]}, {x.shape[1]}] and [{gate_up.shape[0]}, {gate_up.shape[1]}] of {x.dtype}"
+        raise ValueError(f"no launch of its own for {sizes}: it takes 16 bits, and whole tiles of {STEP} and {COLUMNS}")
+    if in_one or (in_one is None and takes and _pays(x.shape[0], gate_up.shape[0] // 2, x.device)):
         return _gated_product_triton(x.contiguous(), gate_up)
-    return silu_mul(F.linear(x, gate_up), gate_block(gate_up.shape[0] // 2))
+    return silu_mul(F.linear(x, gate_up), gates_together(gate_up.shape[0] // 2))
 
 
 def gated_product_reference(x: torch.Tensor, gate_up: torch.Tensor) -> torch.Tensor:
     """`gated_product` in torch."""
-    return silu_mul_reference(F.linear(x, gate_up), gate_block(gate_up.shape[0] // 2))
+    return silu_mul_reference(F.linear(x, gate_up), gates_together(gate_up.shape[0] // 2))
 
 
-def _serves(x: torch.Tensor, gate_up: torch.Tensor) -> bool:
-    """float32 keeps torch's exact product; a descriptor takes rows that begin at 16 bytes."""
-    (n, hidden), inner = x.shape, gate_up.shape[0] // 2
+def _takes(x: torch.Tensor, gate_up: torch.Tensor) -> bool:
+    """float32 keeps torch's exact product. Only rows may end within a tile."""
     return (
-        use_triton(x)
+        TensorDescriptor is not None
+        and use_triton(x)
         and x.dtype in (torch.bfloat16, torch.float16)
-        and n >= FEWEST_ROWS
-        and inner % GATE_BLOCK == 0
-        and hidden % 8 == 0
+        and x.shape[0] > 0
+        and x.shape[1] % STEP == 0
+        and gate_up.shape[0] % (2 * COLUMNS) == 0
         and gate_up.is_contiguous()
         and is_hopper(x.device)
-        and _filled(_tiles(n, inner), multiprocessors(x.device)) >= LEAST_FILLED
     )
 
 
+def _pays(n: int, inner: int, device: torch.device) -> bool:
+    return n >= FEWEST_ROWS and _filled(_tiles(n, inner), multiprocessors(device)) >= LEAST_FILLED
+
+
 def _tiles(n: int, inner: int) -> int:
-    return -(-n // ROWS) * -(-inner // COLUMNS)
+    return -(-n // ROWS) * (inner // COLUMNS)
 
 
 def _filled(tiles: int, programs: int) -> float:
@@ -81,17 +92,17 @@ def _gated_product_triton(x: torch.Tensor, gate_up: torch.Tensor) -> torch.Tenso
     (n, hidden), inner = x.shape, gate_up.shape[0] // 2
     out = torch.empty((n, inner), dtype=x.dtype, device=x.device)
     _gated_product_kernel[(min(_tiles(n, inner), multiprocessors(x.device)),)](
-        TensorDescriptor.from_tensor(x, [ROWS, INNER]),
-        TensorDescriptor.from_tensor(gate_up, [2 * COLUMNS, INNER]),
+        TensorDescriptor.from_tensor(x, [ROWS, STEP]),
+        TensorDescriptor.from_tensor(gate_up, [2 * COLUMNS, STEP]),
         TensorDescriptor.from_tensor(out, [ROWS, COLUMNS]),
         n,
         inner,
         hidden,
         rows=ROWS,
         columns=COLUMNS,
-        step=INNER,
+        step=STEP,
         group=GROUP,
-        gate_block=GATE_BLOCK,
+        together=TOGETHER,
         num_warps=8,
         num_stages=3,
     )
@@ -110,21 +121,21 @@ def _gated_product_kernel(
     columns: tl.constexpr,
     step: tl.constexpr,
     group: tl.constexpr,
-    gate_block: tl.constexpr,
+    together: tl.constexpr,
 ) -> None:
     down = tl.cdiv(n, rows)
-    across = tl.cdiv(inner, columns)
+    across = inner // columns
     for tile in tl.range(tl.program_id(0), down * across, tl.num_programs(0), flatten=True):
         first = tile // (group * across) * group  # of the group's tiles below each other
         height = tl.minimum(down - first, group)
         row = (first + tile % (group * across) % height) * rows
         column = tile % (group * across) // height * columns
         acc = tl.zeros([rows, 2 * columns], tl.float32)
-        for at in range(tl.cdiv(hidden, step)):
+        for at in range(hidden // step):
             x = x_desc.load([row, at * step])
             weights = gate_up_desc.load([2 * column, at * step])
             acc = tl.dot(x, weights.T, acc)
-        pairs = tl.permute(tl.reshape(acc, [rows, columns // gate_block, 2, gate_block]), [0, 1, 3, 2])
+        pairs = tl.permute(tl.reshape(acc, [rows, columns // together, 2, together]), [0, 1, 3, 2])
         gate, up = tl.split(pairs)
         gate = tl.reshape(gate, [rows, columns]).to(x_desc.dtype).to(tl.float32)
         up = tl.reshape(up, [rows, columns]).to(x_desc.dtype).to(tl.float32)

@@ -1,4 +1,4 @@
-"""The gate of a Llama MLP: silu(gate) * up, from the fused product's output."""
+"""The gate of a Llama MLP: silu(gate) * up, from the output of the gate and up products."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ def silu_mul(gate_up: torch.Tensor, together: int) -> torch.Tensor:
     """silu(gate) * up in float32, rounded once. [N, 2 I] -> [N, I].
 
     ``gate_up``: ``together`` gates, as many ups, and so on in turn; its rows may lie apart.
+
+    Raises:
+        ValueError: I is no multiple of ``together``.
     """
+    if gate_up.shape[1] % (2 * together):
+        raise ValueError(f"{gate_up.shape[1]} columns are not {together} gates, {together} ups, and so on in turn")
     return _silu_mul_triton(gate_up, together) if use_triton(gate_up) else silu_mul_reference(gate_up, together)
 
 
 def silu_mul_reference(gate_up: torch.Tensor, together: int) -> torch.Tensor:
     """`silu_mul` in torch; float64 stays float64."""
-    n, inner = gate_up.shape[0], gate_up.shape[1] // 2
-    pairs = gate_up.unflatten(1, (inner // together, 2, together))
+    pairs = gate_up.unflatten(1, (-1, 2, together))
     gate, up = pairs.to(torch.promote_types(gate_up.dtype, torch.float32)).unbind(2)  # [N, blocks, together] each
     gated: torch.Tensor = F.silu(gate) * up
-    return gated.to(gate_up.dtype).view(n, inner)
+    return gated.to(gate_up.dtype).flatten(1)
 
 
 def _silu_mul_triton(gate_up: torch.Tensor, together: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from engine.kernels import advance, argmax, compaction, keyed, rms_norm, rope, silu, tree, walk
+from engine.kernels import advance, argmax, compaction, gated_product, keyed, rms_norm, rope, silu, tree, walk
 from tests.engine.kernels import comparisons
 
 GPU = "cuda"
@@ -40,11 +40,28 @@ def test_silu_mul(n: int, inner: int, together: int, dtype: torch.dtype) -> None
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(
-    ("n", "hidden", "inner"),
-    [(768, 4096, 14336), (1000, 4096, 14336), (8192, 576, 1536), (17000, 200, 192), (1000, 64, 96)],
+    ("n", "hidden", "inner"), [(1, 64, 128), (130, 576, 1536), (1000, 4096, 14336), (8192, 576, 1536)]
 )
 def test_gated_product(n: int, hidden: int, inner: int, dtype: torch.dtype) -> None:
-    comparisons.gated_products(n, hidden, inner, dtype, GPU)
+    comparisons.gated_products(n, hidden, inner, dtype, GPU, in_one=True)
+
+
+@pytest.mark.parametrize(("n", "hidden", "inner"), [(768, 4096, 14336), (1000, 200, 96)])
+def test_gated_product_as_two_launches(n: int, hidden: int, inner: int) -> None:
+    comparisons.gated_products(n, hidden, inner, torch.bfloat16, GPU)
+
+
+def test_gated_product_can_be_captured() -> None:
+    """Replayed over other rows in the same place, and over their rest of a tile that is not full."""
+    x, gate_up = (torch.randn(rows, 576, device=GPU).bfloat16() / 24 for rows in (1000, 3072))
+    kept_back: dict[str, torch.Tensor] = {}
+
+    def work() -> None:
+        kept_back["out"] = gated_product.gated_product(x, gate_up, in_one=True)
+
+    replayed(work, first=lambda: x.copy_(x.flip(0)))
+    expected = gated_product.gated_product_reference(x, gate_up)
+    torch.testing.assert_close(kept_back["out"], expected, rtol=4 * 2**-7, atol=4 * 2**-7)
 
 
 @DTYPES
@@ -159,8 +176,8 @@ def test_a_pool_beyond_two_to_the_31_elements_is_reached() -> None:
     assert int(k_pool[0].count_nonzero()) == 0
 
 
-def replayed(work: Callable[[], object]) -> None:
-    """Run `work` once, so that it is compiled, capture it, and replay the capture."""
+def replayed(work: Callable[[], object], first: Callable[[], object] = lambda: None) -> None:
+    """Run `work` once, so that it is compiled, capture it, do what comes ``first``, and replay the capture."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -169,6 +186,7 @@ def replayed(work: Callable[[], object]) -> None:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()
+    first()
     graph.replay()
     torch.cuda.synchronize()
 

@@ -7,14 +7,14 @@ import torch
 from engine.device.weights import Weights
 
 
-def taken(**tensors: torch.Tensor) -> tuple[Weights, dict[str, torch.Tensor]]:
+def holding(**tensors: torch.Tensor) -> tuple[Weights, dict[str, torch.Tensor]]:
     checkpoint = dict(tensors)
     return Weights(checkpoint, torch.float32, torch.device("cpu")), checkpoint
 
 
 def test_a_stack_is_its_pieces_one_behind_the_other() -> None:
     one, other = torch.randn(4, 3), torch.randn(2, 3)
-    weights, checkpoint = taken(one=one, other=other)
+    weights, checkpoint = holding(one=one, other=other)
     assert torch.equal(weights.stack("one", "other"), torch.cat([one, other]))
     assert checkpoint == {}
     assert weights.parameters == 18
@@ -22,7 +22,7 @@ def test_a_stack_is_its_pieces_one_behind_the_other() -> None:
 
 def test_a_pair_is_its_rows_in_turn() -> None:
     gate, up = torch.arange(12.0).view(4, 3), -torch.arange(12.0).view(4, 3)
-    weights, checkpoint = taken(gate=gate, up=up)
+    weights, checkpoint = holding(gate=gate, up=up)
     assert torch.equal(weights.pair("gate", "up", 2), torch.cat([gate[:2], up[:2], gate[2:], up[2:]]))
     assert checkpoint == {}
     assert weights.parameters == 24
@@ -30,13 +30,13 @@ def test_a_pair_is_its_rows_in_turn() -> None:
 
 def test_a_pair_of_one_block_has_the_first_first() -> None:
     gate, up = torch.randn(4, 3), torch.randn(4, 3)
-    weights, _ = taken(gate=gate, up=up)
+    weights, _ = holding(gate=gate, up=up)
     assert torch.equal(weights.pair("gate", "up", 4), torch.cat([gate, up]))
 
 
 def test_a_transposed_matrix_is_contiguous() -> None:
     matrix = torch.randn(4, 3)
-    weights, checkpoint = taken(matrix=matrix)
+    weights, checkpoint = holding(matrix=matrix)
     turned = weights.take_transposed("matrix")
     assert torch.equal(turned, matrix.t())
     assert turned.is_contiguous()

@@ -102,6 +102,12 @@ def test_a_file_of_tests_that_did_not_run_is_missed() -> None:
     assert verdict(file, "tests/gpu").word == "missed"
 
 
+def test_files_of_tests_that_the_budget_left_out_are_named() -> None:
+    passed = {"passed": 3, "failed": 0, "skipped": 0, "files": ["test_engine", "test_launch", "test_bus"]}
+    found = verdict(with_cell("tests/test_bus", passed), "tests/gpu")
+    assert (found.word, found.got) == ("not measured", "43 passed, 0 failed, 1 skipped; not run: test_launch")
+
+
 def test_idle_that_nobody_measured_is_not_reached() -> None:
     file = with_cell("sweep/250/off over plain", pair(column(15500.0), column(15600.0, idle=None)))
     assert verdict(file, "plain, 250 clients: GPU idle").word == "not measured"

@@ -13,7 +13,8 @@ def test_what_is_in_use_is_among_what_is_tried() -> None:
     for queries in (4, 16):
         in_use = verify_tile(queries, 4, 128, torch.bfloat16, few=False)
         assert in_use in verify_tiles(in_use)
-    assert extend_tile(512, 128, torch.bfloat16) in extend_tiles()
+    for queries in (64, 512, 2048):
+        assert extend_tile(queries, 128, torch.bfloat16) in extend_tiles()
 
 
 def test_names_tell_them_apart() -> None:

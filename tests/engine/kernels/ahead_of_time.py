@@ -129,7 +129,7 @@ def compile_tree_kernels() -> None:
 
 
 def compile_attention(dtype: torch.dtype) -> None:
-    """Decode of one and of many requests, a tree, a chunk: as Llama-3.1-8B and SmolLM2-135M run them."""
+    """Decode of one and of many requests, a tree, chunks with each tile: as Llama-3.1-8B and SmolLM2-135M run them."""
     for heads, kv_heads, head_dim in [(32, 8, 128), (9, 3, 64)]:
         k, v = torch.zeros(2, 64, kv_heads, head_dim, dtype=dtype)
         for batch, width in [(1, 1), (250, 1), (2, 16)]:
@@ -147,19 +147,20 @@ def compile_attention(dtype: torch.dtype) -> None:
                 tail_mask=None if width == 1 else torch.zeros(batch, width, dtype=torch.int64),
                 bound=4096,
             )
-        extend_attention.extend_attention(
-            torch.zeros(128, heads, head_dim, dtype=dtype),
-            k,
-            v,
-            rows=torch.zeros(1, dtype=torch.int64),
-            starts=torch.zeros(1, dtype=torch.int32),
-            cu_q=torch.zeros(2, dtype=torch.int32),
-            max_q=128,
-            pages=torch.zeros(1, 64, dtype=torch.int32),
-            page_size=64,
-            host_lengths=[128],
-            host_q=[128],
-        )
+        for chunk in (16, 128, 512):
+            extend_attention.extend_attention(
+                torch.zeros(chunk, heads, head_dim, dtype=dtype),
+                k,
+                v,
+                rows=torch.zeros(1, dtype=torch.int64),
+                starts=torch.zeros(1, dtype=torch.int32),
+                cu_q=torch.zeros(2, dtype=torch.int32),
+                max_q=chunk,
+                pages=torch.zeros(1, 64, dtype=torch.int32),
+                page_size=64,
+                host_lengths=[chunk],
+                host_q=[chunk],
+            )
 
 
 if __name__ == "__main__":

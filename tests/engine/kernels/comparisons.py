@@ -69,13 +69,15 @@ def silu_muls(n: int, inner: int, together: int, dtype: torch.dtype, device: str
     assert_close(silu.silu_mul(gate_up.to(device), together), silu.silu_mul_reference(gate_up, together))
 
 
-def gated_products(n: int, hidden: int, inner: int, dtype: torch.dtype, device: str) -> None:
+def gated_products(
+    n: int, hidden: int, inner: int, dtype: torch.dtype, device: str, *, in_one: bool | None = None
+) -> None:
     """gated_product, of products around 1, with gates whose exponentials overflow. Sums over ``hidden`` come in another
     order than torch's, so a product may be rounded to its other neighbour, and the result moves by about as much."""
     x = made(n, hidden, dtype=dtype)
     gate_up = (made(2 * inner, hidden, dtype=torch.float32, seed=1) * hidden**-0.5).to(dtype)
     gate_up[0] *= 50
-    out = gated_product.gated_product(x.to(device), gate_up.to(device))
+    out = gated_product.gated_product(x.to(device), gate_up.to(device), in_one=in_one)
     assert out.dtype == dtype
     expected = gated_product.gated_product_reference(x, gate_up)
     torch.testing.assert_close(out.cpu(), expected, rtol=4 * torch.finfo(dtype).eps, atol=4 * torch.finfo(dtype).eps)

@@ -9,17 +9,20 @@ from engine.kernels import gated_product as module
 from engine.kernels.gated_product import gated_product, gated_product_reference
 from tests.engine.kernels import comparisons
 
+HALF = torch.float16
+"""What the interpreter can multiply; tests/gpu compares bfloat16."""
 
-@pytest.mark.parametrize(("n", "hidden", "inner"), [(1, 64, 128), (130, 72, 192), (1100, 64, 256), (600, 200, 64)])
-def test_the_kernel_equals_the_reference(
-    interpreted: None, monkeypatch: pytest.MonkeyPatch, n: int, hidden: int, inner: int
-) -> None:
-    """Rows, and an inner dimension, that do not fill a tile; more tiles than programs; groups that are not full. The
-    interpreter has no products of bfloat16: tests/gpu compares those."""
-    monkeypatch.setattr(module, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(module, "LEAST_FILLED", 0.0)
-    monkeypatch.setattr(module, "silu_mul", None)  # the other way round would fail
-    comparisons.gated_products(n, hidden, inner, torch.float16, "cpu")
+
+@pytest.mark.parametrize(("n", "hidden", "inner"), [(1, 64, 128), (130, 192, 256), (1100, 64, 256), (600, 128, 128)])
+def test_the_kernel_equals_the_reference(interpreted: None, n: int, hidden: int, inner: int) -> None:
+    """Rows that do not fill a tile; more tiles than programs; groups that are not full."""
+    comparisons.gated_products(n, hidden, inner, HALF, "cpu", in_one=True)
+
+
+def test_rows_may_lie_apart(interpreted: None) -> None:
+    wide, gate_up = comparisons.made(5, 200, dtype=HALF), comparisons.made(256, 64, dtype=HALF, seed=1) * 0.1
+    out = gated_product(wide[:, 8:72], gate_up, in_one=True)
+    torch.testing.assert_close(out, gated_product_reference(wide[:, 8:72], gate_up), rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize(("n", "one"), [(512, False), (1023, False), (1024, True), (1025, False), (8000, True)])
@@ -28,16 +31,38 @@ def test_how_many_rows_take_the_one_launch(
 ) -> None:
     """Few never do, and more do not where the last tiles would be too few for the multiprocessors, here four."""
     monkeypatch.setattr(module, "FEWEST_ROWS", 1024)
-    x, gate_up = (torch.zeros(rows, 64, dtype=torch.float16) for rows in (n, 256))
-    assert module._serves(x, gate_up) == one
+    launched: list[int] = []
+    monkeypatch.setattr(module, "_gated_product_triton", lambda x, gate_up: launched.append(x.shape[0]))
+    monkeypatch.setattr(module, "silu_mul", lambda gate_up, together: None)
+    gated_product(torch.zeros(n, 64, dtype=HALF), torch.zeros(256, 64, dtype=HALF))
+    assert launched == [n] * one
 
 
 @pytest.mark.parametrize(
-    ("dtype", "hidden", "inner"), [(torch.float32, 64, 128), (torch.float16, 60, 128), (torch.float16, 64, 100)]
+    ("dtype", "hidden", "inner"), [(torch.float32, 64, 128), (HALF, 72, 128), (HALF, 64, 192), (HALF, 64, 100)]
 )
 def test_what_it_does_not_take_goes_the_other_way(
     interpreted: None, dtype: torch.dtype, hidden: int, inner: int
 ) -> None:
-    x, gate_up = comparisons.made(896, hidden, dtype=dtype), comparisons.made(2 * inner, hidden, dtype=dtype, seed=1)
-    assert not module._serves(x, gate_up)
-    comparisons.assert_close(gated_product(x, gate_up), gated_product_reference(x, gate_up))
+    """As many rows as pay where the sizes fit."""
+    comparisons.gated_products(1024, hidden, inner, dtype, "cpu")
+    with pytest.raises(ValueError, match=r"no launch of its own for \[1024, .* it takes 16 bits, and whole tiles"):
+        comparisons.gated_products(1024, hidden, inner, dtype, "cpu", in_one=True)
+
+
+def test_weights_that_lie_apart_go_the_other_way(interpreted: None) -> None:
+    x, wide = torch.zeros(1024, 64, dtype=HALF), torch.zeros(256, 128, dtype=HALF)
+    gated_product(x, wide[:, :64].contiguous(), in_one=True)
+    with pytest.raises(ValueError, match="no launch of its own"):
+        gated_product(x, wide[:, :64], in_one=True)
+
+
+def test_another_gpu_goes_the_other_way(interpreted: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_hopper", lambda device: False)
+    comparisons.gated_products(1024, 64, 128, HALF, "cpu")
+    with pytest.raises(ValueError, match="no launch of its own"):
+        comparisons.gated_products(1024, 64, 128, HALF, "cpu", in_one=True)
+
+
+def test_no_rows() -> None:
+    assert gated_product(torch.zeros(0, 64), torch.zeros(256, 64)).shape == (0, 128)

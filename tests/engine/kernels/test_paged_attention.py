@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.kernels import paged_attention as module
-from engine.kernels.attention_tiles import LEAST_KEYS, fitting, split_count, verify_tile
+from engine.kernels.attention_tiles import LEAST_KEYS, extend_tile, fitting, split_count, verify_tile
 from engine.kernels.paged_attention import MOST_TAIL, new_arrivals, paged_attention
 from tests.engine.attention.cases import Heads, Pages, Verify, node_case, tailed_case, verify_case
 
@@ -166,6 +166,12 @@ def test_a_full_batch_is_not_split() -> None:
 
 def test_a_tile_has_room_for_the_tail() -> None:
     assert verify_tile(16, 64, 128, torch.bfloat16, few=False).keys == 64
+
+
+@pytest.mark.parametrize(("queries", "tile"), [(64, (64, 64)), (65, (128, 32)), (1024, (128, 32)), (1025, (128, 64))])
+def test_longer_chunks_take_larger_tiles(queries: int, tile: tuple[int, int]) -> None:
+    chosen = extend_tile(queries, 128, torch.bfloat16)
+    assert (chosen.rows, chosen.keys) == tile
 
 
 class SmallGpu:

@@ -35,3 +35,8 @@ def test_the_kernel_equals_the_reference(
 def test_rows_may_lie_apart(interpreted: None) -> None:
     wide = comparisons.made(3, 40, dtype=torch.float32)
     torch.testing.assert_close(silu_mul(wide[:, 4:36], 8), silu_mul_reference(wide[:, 4:36], 8))
+
+
+def test_columns_that_are_no_whole_blocks() -> None:
+    with pytest.raises(ValueError, match="40 columns are not 16 gates, 16 ups, and so on in turn"):
+        silu_mul(torch.zeros(1, 40), 16)
