@@ -27,8 +27,8 @@ class Weights:
         return tensor.to(self._device, self._dtype).contiguous()
 
     def take_transposed(self, name: str) -> torch.Tensor:
-        """One matrix [rows, in] as [in, rows], contiguous: what `torch.mm` takes on its right. Until this ends the matrix
-        is there twice."""
+        """One matrix [rows, in] as [in, rows], contiguous, as `torch.mm` takes it on its right. Until this ends the
+        matrix is there twice."""
         return self.take(name).t().contiguous()
 
     def pair(self, first: str, second: str, together: int) -> torch.Tensor:

@@ -127,6 +127,10 @@ class DeviceWorker:
         return "eagle3" if self.parts.draft is not None else None
 
     @property
+    def compiles(self) -> bool:
+        return self.device.type == "cuda"  # by Triton
+
+    @property
     def aux_layers(self) -> tuple[int, ...]:
         return self.parts.aux_layers
 
