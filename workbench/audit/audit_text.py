@@ -6,6 +6,8 @@ from collections import Counter
 from typing import Any
 
 from probes.simulation import simulated_text
+from probes.subscriber import Restart
+from workbench.audit.evidence import of_type
 from workbench.audit.session import Audited
 from workbench.console import folded, table_lines
 
@@ -83,6 +85,11 @@ def audit_lines(audited: Audited, columns: int | None = None) -> list[str]:
             f"more were emitted until the engine heard of it"
         )
     told += [f"note: {note}" for note in findings.notes]
+    told += [
+        f"the engine was restarted meanwhile (boot {restart.old_boot} -> {restart.new_boot}): what was in flight was "
+        f"lost and steps count from 1 again, so most of what follows comes from that; run it again"
+        for restart in of_type(audited.evidence.bus, Restart)
+    ]
     for difference in findings.differences[:SHOWN]:
         told.append(f"DIFFERENCE  {difference.text}")
     if len(findings.differences) > SHOWN:

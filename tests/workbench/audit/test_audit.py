@@ -16,7 +16,7 @@ import pytest
 from probes.control import ControlClient
 from probes.discovery import find_record
 from probes.events import KnobEvent, RequestEvent, RowsEvent, StepEvent
-from probes.subscriber import Gap, Received
+from probes.subscriber import Gap, Received, Restart
 from tests.engine.server.server_under_test import ServerUnderTest
 from tests.workbench.served import served
 from workbench.audit.audit_text import audit_lines, covered, report
@@ -382,3 +382,11 @@ def test_a_simulated_engine_is_named_so(evidence: Evidence) -> None:
     audited = Audited(evidence, compare(evidence))
     assert "SIMULATED: accept length set to 2.6" in audit_lines(audited)
     assert report(audited, "t")["simulation"] == "accept length set to 2.6"
+
+
+def test_a_restart_in_the_middle_is_said_before_the_differences_that_come_from_it(evidence: Evidence) -> None:
+    evidence.bus.insert(len(evidence.bus) // 2, Restart(old_boot="aaa", new_boot="bbb"))
+    lines = audit_lines(Audited(evidence, compare(evidence)))
+    [said] = [number for number, line in enumerate(lines) if line.startswith("the engine was restarted meanwhile")]
+    assert "(boot aaa -> bbb)" in lines[said]
+    assert said < next(number for number, line in enumerate(lines) if line.startswith("DIFFERENCE"))
