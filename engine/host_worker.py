@@ -41,7 +41,6 @@ class HostWorker:
     name = "host"
     needs_landed = False
     even_widths = False  # rows of any widths share one flat batch
-    compiles = False
 
     def __init__(
         self,

@@ -63,10 +63,6 @@ class Worker(Protocol):
     def even_widths(self) -> bool:
         """Whether each width of a step is a pass of its own through the target: one width is then worth more tokens."""
 
-    @property
-    def compiles(self) -> bool:
-        """Whether kernels are compiled at their first call, for each of the shapes that they tell apart."""
-
     def check(self, knobs: Knobs) -> None:
         """Refuse knobs it cannot serve (`probes.knobs.KnobError`)."""
 

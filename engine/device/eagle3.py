@@ -70,6 +70,10 @@ class DeviceHead:
         dims = (1, shape.num_kv_heads, slots, shape.head_dim)
         return DevicePool(*dims, self.dtype, self.device, scrap=page_size, scratch=scratch)
 
+    def warm_up(self) -> None:
+        """Have compiled what only many rows take."""
+        self._mlp.warm_up()
+
     @torch.inference_mode()
     def fuse(self, aux: torch.Tensor) -> torch.Tensor:
         """The target's hidden states of some tokens, [N, n_aux * target hidden] -> g [N, hidden]."""

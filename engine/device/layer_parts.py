@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from engine.device.weights import Weights
-from engine.kernels.gated_product import gated_product, gates_together
+from engine.kernels.gated_product import fits_one_launch, gated_product, gates_together
 from engine.kernels.rms_norm import add_rms_norm
 from engine.kernels.rope import rope_table
 from engine.models.llama import ROPE_MARGIN
@@ -35,6 +35,12 @@ class Mlp:
         """
         normed = add_rms_norm(x, residual, self._norm, self._eps)
         return torch.mm(gated_product(normed, self._gate_up), self._down)
+
+    def warm_up(self) -> None:
+        """Have the launch compiled that only many rows take."""
+        x = self._gate_up.new_zeros(1, self._gate_up.shape[1])
+        if fits_one_launch(x, self._gate_up):
+            gated_product(x, self._gate_up, in_one=True)
 
 
 def rotations(

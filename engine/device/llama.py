@@ -62,6 +62,10 @@ class DeviceLlama:
         dims = (shape.num_layers, shape.num_kv_heads, slots, shape.head_dim)
         return DevicePool(*dims, self.dtype, self.device, scrap=page_size)
 
+    def warm_up(self) -> None:
+        """Have compiled what only many rows take; the layers are alike."""
+        self._layers[0].mlp.warm_up()
+
     @torch.inference_mode()
     def forward(
         self,

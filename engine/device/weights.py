@@ -33,8 +33,14 @@ class Weights:
 
     def pair(self, first: str, second: str, together: int) -> torch.Tensor:
         """Two matrices [rows, in] as one: ``together`` rows of the first, as many of the second, and so on in turn.
-        Both have the same rows, a multiple of ``together``."""
+
+        Raises:
+            ValueError: their shapes differ, or their rows are no multiple of ``together``.
+        """
         one, other = (self._tensors.pop(name) for name in (first, second))
+        if one.shape != other.shape or one.shape[0] % together:
+            shapes = f"{list(one.shape)} and {list(other.shape)}"
+            raise ValueError(f"{first} and {second}: shapes {shapes}, expected the same, of {together} rows at a time")
         self.parameters += one.numel() + other.numel()
         rows, columns = one.shape
         whole = torch.empty(rows // together, 2, together, columns, dtype=self._dtype, device=self._device)

@@ -21,6 +21,7 @@ from engine.attention.backend import AttentionBackend, choose_backend
 from engine.device.batches import StepBatches
 from engine.device.buffers import Buffers
 from engine.device.eagle3 import DeviceHead
+from engine.device.first_calls import call_first
 from engine.device.gpu_memory import GpuMemory
 from engine.device.graphs import CudaRecorder, GraphPool, Progress, Recorder, ladder
 from engine.device.launched import LaunchedStep, landed
@@ -127,10 +128,6 @@ class DeviceWorker:
         return "eagle3" if self.parts.draft is not None else None
 
     @property
-    def compiles(self) -> bool:
-        return self.device.type == "cuda"  # by Triton
-
-    @property
     def aux_layers(self) -> tuple[int, ...]:
         return self.parts.aux_layers
 
@@ -192,6 +189,8 @@ class DeviceWorker:
         with self._on_stream():
             self._buffers.pad()
             self.graphs.capture_all(all_keys(self.graphs.batches, shape), progress)
+            if self.device.type == "cuda":
+                call_first(self.parts)
 
     # -- the step ---------------------------------------------------------------------------------------------------
 

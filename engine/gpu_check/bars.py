@@ -208,9 +208,11 @@ def _tests(file: CheckFile) -> Verdict:
         return _missing(bar)
     passed, failed, skipped = (sum(run[what] for run in runs.values()) for what in ("passed", "failed", "skipped"))
     got = f"{passed} passed, {failed} failed, {skipped} skipped"
-    all_files = {name for run in runs.values() for name in run.get("files", [])}
-    left = sorted(name for name in all_files if f"tests/{name}" not in file.cells)
-    if left and not failed:
-        return Verdict(bar, f"{got}; not run: {', '.join(left)}", "not measured")
+    there_are = list(runs.values())[-1].get("files", [])  # as the newest run found them
+    left = [name for name in there_are if f"tests/{name}" not in file.cells]
+    if left:
+        got += f"; not run: {', '.join(left)}"
     broken = any(cell.error is not None for name, cell in file.cells.items() if name.startswith("tests/"))
-    return Verdict(bar, got, "reached" if failed == 0 and passed > 0 and not broken else "missed")
+    if failed or broken or (not passed and not left):
+        return Verdict(bar, got, "missed")
+    return Verdict(bar, got, "not measured" if left else "reached")

@@ -16,6 +16,7 @@ from engine.gpu_check.floor_attention import FloorBatch, Work
 from engine.gpu_check.session import Session, free_memory
 from engine.gpu_check.sizes import torch_dtype
 from engine.kernels import advance, argmax, compaction, rms_norm, rope, silu, tree, walk
+from engine.kernels.card import is_hopper
 from engine.kernels.gated_product import gated_product, gates_together
 from engine.models.shapes import LlamaShape
 
@@ -35,7 +36,7 @@ def run(session: Session) -> None:
         ("gated_product apart", partial(_gated_product, False), [*rows, sizes.prefill_chunk]),
         *((name, maker, list(requests)) for name, maker in _BY_REQUESTS.items()),
     ]
-    if session.device == "cuda":
+    if session.device == "cuda" and is_hopper(session.torch_device):
         makers.append(("gated_product in one", partial(_gated_product, True), [*rows, sizes.prefill_chunk]))
     shape, dtype = shape_of(sizes.model), torch_dtype(sizes.dtype)
     for name, maker, counts in makers:

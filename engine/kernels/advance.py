@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from engine.kernels.dispatch import check_contiguous, jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import check_contiguous, jit, tl, use_triton
+
+BLOCK = 128
+"""Requests of a program; the same for any batch, so that one kernel is compiled."""
 
 
 def advance(
@@ -49,10 +52,10 @@ def _advance_triton(
     pad_row: int,
 ) -> None:
     n = rows.shape[0]
-    block = min(next_power_of_2(max(n, 1)), 128)
-    _advance_kernel[(-(-n // block),)](
-        rows, kept, emitted, tokens, lens, n, emitted.stride(0), pad_row, block=block, num_warps=max(block // 32, 1)
-    )
+    if n:
+        _advance_kernel[(-(-n // BLOCK),)](
+            rows, kept, emitted, tokens, lens, n, emitted.stride(0), pad_row, block=BLOCK
+        )
 
 
 @jit(

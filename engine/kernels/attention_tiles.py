@@ -105,3 +105,8 @@ def extend_tile(queries: int, dim: int, dtype: torch.dtype) -> Tile:
     if dim == 256:
         return Tile(128, 32, 8, 3)
     return Tile(128, 32, 4, 3) if queries <= SHORT_CHUNK else Tile(128, 64, 8, 3)
+
+
+def chunks_of_every_tile(group: int) -> list[int]:
+    """Lengths of chunks that between them take every tile of `extend_tile`. ``group``: heads that share a key head."""
+    return sorted({1, *(queries // group + 1 for queries in (16, 64, SHORT_CHUNK))})

@@ -47,11 +47,14 @@ def gated_product(x: torch.Tensor, gate_up: torch.Tensor, *, in_one: bool | None
     Raises:
         ValueError: in one launch is asked for, which is not for this device, dtype or these sizes.
     """
-    takes = _takes(x, gate_up)
-    if in_one and not takes:
-        sizes = f"[{x.shape[0]}, {x.shape[1]}] and [{gate_up.shape[0]}, {gate_up.shape[1]}] of {x.dtype}"
-        raise ValueError(f"no launch of its own for {sizes}: it takes 16 bits, and whole tiles of {STEP} and {COLUMNS}")
-    if in_one or (in_one is None and takes and _pays(x.shape[0], gate_up.shape[0] // 2, x.device)):
+    fits = fits_one_launch(x, gate_up)
+    if in_one and not fits:
+        raise ValueError(
+            f"no launch of its own for {list(x.shape)} and {list(gate_up.shape)} of {x.dtype} on {x.device}: it takes "
+            f"rows of 16-bit numbers, weights that lie together, whole tiles of {STEP} and {2 * COLUMNS}, and a GPU of "
+            f"compute capability 9"
+        )
+    if in_one or (in_one is None and fits and _pays(x.shape[0], gate_up.shape[0] // 2, x.device)):
         return _gated_product_triton(x.contiguous(), gate_up)
     return silu_mul(F.linear(x, gate_up), gates_together(gate_up.shape[0] // 2))
 
@@ -61,16 +64,20 @@ def gated_product_reference(x: torch.Tensor, gate_up: torch.Tensor) -> torch.Ten
     return silu_mul_reference(F.linear(x, gate_up), gates_together(gate_up.shape[0] // 2))
 
 
-def _takes(x: torch.Tensor, gate_up: torch.Tensor) -> bool:
-    """float32 keeps torch's exact product. Only rows may end within a tile."""
+def fits_one_launch(x: torch.Tensor, gate_up: torch.Tensor) -> bool:
+    """Whether one launch can compute it. float32 keeps torch's exact product; only rows may end within a tile, and a
+    descriptor begins at 16 bytes."""
     return (
         TensorDescriptor is not None
         and use_triton(x)
         and x.dtype in (torch.bfloat16, torch.float16)
-        and x.shape[0] > 0
+        and x.dtype == gate_up.dtype
+        and x.shape[1] == gate_up.shape[1]
+        and all(size > 0 for size in (*x.shape, *gate_up.shape))
         and x.shape[1] % STEP == 0
         and gate_up.shape[0] % (2 * COLUMNS) == 0
         and gate_up.is_contiguous()
+        and gate_up.data_ptr() % 16 == 0
         and is_hopper(x.device)
     )
 
@@ -89,6 +96,8 @@ def _filled(tiles: int, programs: int) -> float:
 
 
 def _gated_product_triton(x: torch.Tensor, gate_up: torch.Tensor) -> torch.Tensor:
+    if x.data_ptr() % 16:
+        x = x.clone()
     (n, hidden), inner = x.shape, gate_up.shape[0] // 2
     out = torch.empty((n, inner), dtype=x.dtype, device=x.device)
     _gated_product_kernel[(min(_tiles(n, inner), multiprocessors(x.device)),)](

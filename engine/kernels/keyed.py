@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from engine.kernels.dispatch import jit, next_power_of_2, tl, use_triton
+from engine.kernels.dispatch import jit, tl, use_triton
+
+BLOCK = 128
+"""Draws of a program; the same for any batch, so that one kernel is compiled."""
 
 # SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); torch has no uint64 arithmetic, int64 wraps to the same bits.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
@@ -43,8 +46,8 @@ def _keyed_triton(seeds: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     seeds, positions = seeds.contiguous(), positions.contiguous()
     n = seeds.numel()
     out = torch.empty(n, dtype=torch.float64, device=seeds.device)
-    block = min(next_power_of_2(max(n, 1)), 128)
-    _keyed_kernel[(-(-n // block),)](seeds, positions, out, n, block=block, num_warps=max(block // 32, 1))
+    if n:
+        _keyed_kernel[(-(-n // BLOCK),)](seeds, positions, out, n, block=BLOCK)
     return out
 
 

@@ -22,9 +22,9 @@ def silu_mul(gate_up: torch.Tensor, together: int) -> torch.Tensor:
     ``gate_up``: ``together`` gates, as many ups, and so on in turn; its rows may lie apart.
 
     Raises:
-        ValueError: I is no multiple of ``together``.
+        ValueError: I is no multiple of ``together``, at least 1.
     """
-    if gate_up.shape[1] % (2 * together):
+    if together < 1 or gate_up.shape[1] % (2 * together):
         raise ValueError(f"{gate_up.shape[1]} columns are not {together} gates, {together} ups, and so on in turn")
     return _silu_mul_triton(gate_up, together) if use_triton(gate_up) else silu_mul_reference(gate_up, together)
 

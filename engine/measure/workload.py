@@ -23,17 +23,23 @@ class _Line(msgspec.Struct):
     prompt: str
 
 
+_EXPECTED = 'expected one {"id": …, "prompt": …} a line'
+
+
 def read_prompts(path: str) -> list[str]:
     """Prompts of a file with one ``{"id": …, "prompt": …}`` a line.
 
     Raises:
-        ValueError: naming the file and what is expected.
+        ValueError: naming the file and what is expected; also of a file without a prompt.
     """
     try:
         with open(path, "rb") as file:
-            return [msgspec.json.decode(line, type=_Line).prompt for line in file if line.strip()]
+            prompts = [msgspec.json.decode(line, type=_Line).prompt for line in file if line.strip()]
     except (OSError, msgspec.DecodeError) as error:
-        raise ValueError(f'{path}: {error}; expected one {{"id": …, "prompt": …}} a line') from error
+        raise ValueError(f"{path}: {error}; {_EXPECTED}") from error
+    if not prompts:
+        raise ValueError(f"{path}: no prompts; {_EXPECTED}")
+    return prompts
 
 
 def make_llm(model: str, dtype: str, threads: int, knobs: Knobs, **options: Any) -> tuple[LLM, MemorySink]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engine.kernels import advance, argmax, compaction, gated_product, keyed, rms_norm, rope, silu, tree, walk
+from engine.kernels.card import is_hopper
 from tests.engine.kernels import comparisons
 
 GPU = "cuda"
@@ -38,6 +39,10 @@ def test_silu_mul(n: int, inner: int, together: int, dtype: torch.dtype) -> None
     comparisons.silu_muls(n, inner, together, dtype, GPU)
 
 
+HOPPER = pytest.mark.skipif(not is_hopper(torch.device(GPU)), reason="a GPU of another kind takes two launches")
+
+
+@HOPPER
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(
     ("n", "hidden", "inner"), [(1, 64, 128), (130, 576, 1536), (1000, 4096, 14336), (8192, 576, 1536)]
@@ -51,6 +56,7 @@ def test_gated_product_as_two_launches(n: int, hidden: int, inner: int) -> None:
     comparisons.gated_products(n, hidden, inner, torch.bfloat16, GPU)
 
 
+@HOPPER
 def test_gated_product_can_be_captured() -> None:
     """Replayed over other rows in the same place, and over their rest of a tile that is not full."""
     x, gate_up = (torch.randn(rows, 576, device=GPU).bfloat16() / 24 for rows in (1000, 3072))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from engine.device.weights import Weights
@@ -42,3 +43,10 @@ def test_a_transposed_matrix_is_contiguous() -> None:
     assert turned.is_contiguous()
     assert checkpoint == {}
     assert weights.parameters == 12
+
+
+@pytest.mark.parametrize(("rows", "columns", "together"), [(2, 3, 2), (4, 1, 2), (4, 3, 3)])
+def test_a_pair_that_does_not_fit_is_named(rows: int, columns: int, together: int) -> None:
+    weights, _ = holding(gate=torch.zeros(4, 3), up=torch.zeros(rows, columns))
+    with pytest.raises(ValueError, match=r"gate and up: shapes \[4, 3\] and .* expected the same"):
+        weights.pair("gate", "up", together)

@@ -108,6 +108,13 @@ def test_files_of_tests_that_the_budget_left_out_are_named() -> None:
     assert (found.word, found.got) == ("not measured", "43 passed, 0 failed, 1 skipped; not run: test_launch")
 
 
+def test_a_file_that_broke_counts_also_where_another_was_left_out() -> None:
+    passed = {"passed": 3, "failed": 0, "skipped": 0, "files": ["test_engine", "test_launch", "test_bus"]}
+    file = with_cell("tests/test_bus", passed)
+    file.cells["tests/test_engine"] = Cell(error="TimeoutExpired: …")
+    assert verdict(file, "tests/gpu").word == "missed"
+
+
 def test_idle_that_nobody_measured_is_not_reached() -> None:
     file = with_cell("sweep/250/off over plain", pair(column(15500.0), column(15600.0, idle=None)))
     assert verdict(file, "plain, 250 clients: GPU idle").word == "not measured"

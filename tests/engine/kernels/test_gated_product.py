@@ -46,7 +46,7 @@ def test_what_it_does_not_take_goes_the_other_way(
 ) -> None:
     """As many rows as pay where the sizes fit."""
     comparisons.gated_products(1024, hidden, inner, dtype, "cpu")
-    with pytest.raises(ValueError, match=r"no launch of its own for \[1024, .* it takes 16 bits, and whole tiles"):
+    with pytest.raises(ValueError, match=r"no launch of its own for \[1024, .* it takes rows of 16-bit numbers"):
         comparisons.gated_products(1024, hidden, inner, dtype, "cpu", in_one=True)
 
 
@@ -62,6 +62,25 @@ def test_another_gpu_goes_the_other_way(interpreted: None, monkeypatch: pytest.M
     comparisons.gated_products(1024, 64, 128, HALF, "cpu")
     with pytest.raises(ValueError, match="no launch of its own"):
         comparisons.gated_products(1024, 64, 128, HALF, "cpu", in_one=True)
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_memory_that_begins_anywhere(interpreted: None, at: int) -> None:
+    """A descriptor has to begin at 16 bytes: x is moved, weights go the other way."""
+    line, gate_up = comparisons.made(64 * 4 + 8, dtype=HALF), comparisons.made(256 * 64 + 8, dtype=HALF, seed=1) * 0.1
+    x, weights = line[at : at + 256].view(4, 64), gate_up[: 256 * 64].view(256, 64)
+    out = gated_product(x, weights, in_one=True)
+    torch.testing.assert_close(out, gated_product_reference(x, weights), rtol=1e-2, atol=1e-2)
+    with pytest.raises(ValueError, match="no launch of its own"):
+        gated_product(x, gate_up[at : at + 256 * 64].view(256, 64), in_one=True)
+
+
+def test_other_widths_or_dtypes_are_no_product(interpreted: None) -> None:
+    """As torch says; the kernel would pad the one, or fail within."""
+    x = torch.zeros(1024, 64, dtype=HALF)
+    for weights in (torch.zeros(256, 128, dtype=HALF), torch.zeros(256, 64, dtype=torch.bfloat16)):
+        with pytest.raises(RuntimeError):
+            gated_product(x, weights)
 
 
 def test_no_rows() -> None:

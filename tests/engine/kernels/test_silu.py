@@ -37,6 +37,7 @@ def test_rows_may_lie_apart(interpreted: None) -> None:
     torch.testing.assert_close(silu_mul(wide[:, 4:36], 8), silu_mul_reference(wide[:, 4:36], 8))
 
 
-def test_columns_that_are_no_whole_blocks() -> None:
-    with pytest.raises(ValueError, match="40 columns are not 16 gates, 16 ups, and so on in turn"):
-        silu_mul(torch.zeros(1, 40), 16)
+@pytest.mark.parametrize("together", [16, 0, -2])
+def test_columns_that_are_no_whole_blocks(together: int) -> None:
+    with pytest.raises(ValueError, match=f"40 columns are not {together} gates, {together} ups, and so on in turn"):
+        silu_mul(torch.zeros(1, 40), together)

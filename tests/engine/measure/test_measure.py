@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.host_worker import HostWorker
 from engine.measure.__main__ import main
 
 TINY = ["--model", "tiny-random", "--dtype", "float32"]
@@ -56,3 +57,23 @@ def test_off(capsys: pytest.CaptureFixture[str], prompts: str) -> None:
 def test_prompts_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["accept", "--prompts", "/nowhere", *TINY]) == 2
     assert "/nowhere" in capsys.readouterr().err
+
+
+def test_a_file_without_prompts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    assert main(["off", "--prompts", str(tmp_path / "empty"), *TINY]) == 2
+    assert "no prompts; expected one" in capsys.readouterr().err
+
+
+def test_no_clients(capsys: pytest.CaptureFixture[str], prompts: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["pays", "--prompts", prompts, "--clients", "4,0", *TINY])
+    assert "expected counts of at least 1" in capsys.readouterr().err
+
+
+def test_off_of_a_model_without_a_head(
+    capsys: pytest.CaptureFixture[str], prompts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostWorker, "algorithm", None)
+    assert main(["off", "--prompts", prompts, *TINY]) == 2
+    assert "tiny-random has no head of its own: there is nothing to compare" in capsys.readouterr().err
