@@ -61,7 +61,6 @@ class EngineProcess:
                 assembly = self._load()
                 self._bus.start()
             except (EndpointError, ValueError) as error:  # files or options: a person must change something
-                print(f"engine: {error}", file=sys.stderr, flush=True)
                 return self._give_up(str(error), retry=False)
             self._serve(assembly.core)
             return 0

@@ -38,7 +38,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise ListenError(
-                f"port {port} on {host} is in use by another program; choose another with --port, or 0 for any free one"
+                f"port {port} on {host} is in use, by another engine or program; choose another with --port, or 0 for "
+                f"any free one"
             ) from None
         raise ListenError(
             f"cannot listen on {host}, port {port}: {error.strerror}; choose others with --host, --port"

@@ -57,7 +57,7 @@ def parse_expectation(text: str) -> Expectation:
     if name not in METRICS:
         close = difflib.get_close_matches(name, METRICS, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise ExpectationError(f"there is no metric {name!r}{hint}\nThe metrics are:\n{metrics_text()}")
+        raise ExpectationError(f"The metrics are:\n{metrics_text()}\nthere is no metric {name!r} among them{hint}")
     if op not in OPERATORS:
         hint = "; equality is ==" if op == "=" else ""
         raise ExpectationError(f"{text!r}: {op!r} is no comparison; use one of {' '.join(OPERATORS)}{hint}")

@@ -152,7 +152,7 @@ METRICS: dict[str, Metric] = {
         Metric(
             "slot_mismatches",
             "",
-            "steps whose slots expected, reserved and written differ",
+            "steps that ran although their slots expected, reserved and written differ (see plan_mismatches)",
             _with_steps(lambda t: t.slot_mismatches),
             _NO_STEP,
         ),

@@ -136,11 +136,13 @@ def test_watching(url: str, environment: dict[str, str]) -> None:
 def test_switching(url: str, environment: dict[str, str]) -> None:
     assert "threshold" in shell(line_with("specwb get"), environment)
     said = [shell(line, environment) for line in LINES if line.startswith("specwb set")]
-    assert len(said) == 4
+    assert len(said) == 5
     assert all("in force from step" in text for text in said)
     assert "spec: auto → off" in said[0]
+    assert "draft_tokens: 16 → 4" in said[2]
     knobs = json.loads(shell("specwb get demo --json", environment))["knobs"]
-    assert (knobs["spec"], knobs["topk"], knobs["steps"], knobs["threshold"]) == ("auto", 1, 3, 4)
+    assert (knobs["spec"], knobs["topk"], knobs["steps"], knobs["draft_tokens"]) == ("auto", 4, 2, 16)
+    assert knobs["threshold"] == 4
 
 
 def test_from_python() -> None:

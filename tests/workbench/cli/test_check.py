@@ -74,8 +74,9 @@ def test_all_hold(engine: MadeEngine) -> None:
 
 
 def test_an_idle_engine_passes_no_expectation_of_acceptance(engine: MadeEngine) -> None:
-    code, out, _ = check("--over", "0.3s", "-e", "accept_length > 0")
+    code, out, errors = check("--over", "0.3s", "-e", "accept_length > 0")
     assert code == ExitCode.FALSE
+    assert "no step ran: send it requests while it is watched" in errors
     assert "n/a: nothing was verified" in out
     assert "NOT MEASURED" in out
 
