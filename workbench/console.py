@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -58,11 +59,26 @@ def columns_of(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
+class Command(str):
+    """A line to be pasted into a shell: it is never folded, however long."""
+
+    __slots__ = ()
+
+
+_COMMAND_IN_PROSE = re.compile(r"`[^`\n]+`")
+_BLANK_INSIDE = "\ue000"
+"""Stands for a blank that no line is broken at."""
+
+
 def folded(text: str, columns: int | None, indent: int = 2) -> list[str]:
-    """Clean lines broken between words for a terminal, the later ones indented; whole for a pipe (``columns`` None)."""
+    """Clean lines broken between words for a terminal, the later ones indented; whole for a pipe (``columns`` None).
+
+    A command stays in one piece: a ``Command``, and within prose what stands between backticks.
+    """
     lines = [clean(line) for line in text.splitlines()] or [""]
-    if columns is None:
+    if columns is None or isinstance(text, Command):
         return lines
+    lines = [_COMMAND_IN_PROSE.sub(lambda found: found[0].replace(" ", _BLANK_INSIDE), line) for line in lines]
     folds = [
         textwrap.wrap(
             line,
@@ -74,7 +90,7 @@ def folded(text: str, columns: int | None, indent: int = 2) -> list[str]:
         )
         for line in lines
     ]
-    return [part for fold in folds for part in fold or [""]]
+    return [part.replace(_BLANK_INSIDE, " ") for fold in folds for part in fold or [""]]
 
 
 class ReaderLeft(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.console import folded, table_lines
+from workbench.console import Command, folded, table_lines
 
 LINE = "model smollm2-135m, float16 on cpu, 2 threads; draft smollm2-135m-eagle3 (eagle3)\ntree topk 4"
 
@@ -50,3 +50,14 @@ def test_a_narrow_terminal_gets_smaller_gaps_then_the_last_column_below() -> Non
         "    the only worker: all schedulers",
         "    drive the same stages",
     ]
+
+
+def test_a_command_is_never_folded() -> None:
+    command = Command("  specwb replay " + "/".join(["folder"] * 20))
+    assert folded(command, 40) == [command]
+    advice = "speculation pays here at up to one client; try `specwb serve threshold=1` (it is 4)"
+    assert folded(advice, 50) == [
+        "speculation pays here at up to one client; try",
+        "  `specwb serve threshold=1` (it is 4)",
+    ]
+    assert folded(advice, None) == [advice]

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import groupby
 
 from probes.ci.client_ramp import ClientRamp, levels_through
 from probes.ci.comparison import Tally, compare
@@ -24,6 +23,7 @@ from workbench.demo.narrator import Narrator
 from workbench.demo.outcome import ModeOutcome, Outcome
 from workbench.demo.progress_line import HEADER, ProgressLine
 from workbench.demo.prompts import Prompt, load_prompts
+from workbench.demo.sameness import difference_lines, sameness_text
 from workbench.demo.step_sums import StepSums, StepTimer
 from workbench.exit_codes import ExitCode
 
@@ -164,10 +164,9 @@ class Demonstration:
         self._catch_up(load, len(ramp.outputs), on_step)
         compared, checks = self._compare(ramp.outputs)
         mode = ModeOutcome(name, load, compared, checks)
-        same = "identical" if compared.identical else f"NOT IDENTICAL ({len(compared.faults)} differ)"
         self._narrator.note(
-            f"spec={name}: {len(ramp.outputs)} requests × {tokens} tokens, outputs {same}, near-ties excused: "
-            f"{compared.excused}, switches: {load.switches}, slots lost: {mode.slots_lost}"
+            f"spec={name}: {len(ramp.outputs)} requests × {tokens} tokens, {sameness_text([compared])}, "
+            f"switches: {load.switches}, slots lost: {mode.slots_lost}"
             + (f", {WORD}" if self.outcome.what_is_simulated or load.simulated else "")
         )
         return mode
@@ -205,9 +204,8 @@ class Demonstration:
             tokens=sum(len(self._references[prompt.id].token_ids) for prompt, _ in outputs),
             differences=[difference for found in pool.results for difference in found],
         )
-        for text, same in groupby(sorted(difference.text for difference in tally.differences)):
-            times = len(list(same))
-            self._narrator.note(f"difference: {text}" + (f" (×{times})" if times > 1 else ""))
+        for line in difference_lines(tally):
+            self._narrator.note(line)
         return tally, checks
 
     # -- watching ---------------------------------------------------------------------------------------------------

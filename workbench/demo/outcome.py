@@ -9,8 +9,11 @@ from probes.ci.comparison import Tally
 from probes.ci.near_ties import limit_for
 from probes.simulation import UNSAID
 from workbench.demo.step_sums import StepSums
-from workbench.demo.verdict import Verdict, judge
+from workbench.demo.verdict import Verdict, judge, undecided
 from workbench.exit_codes import ExitCode
+
+NOISY = 2.5
+"""Spread of like steps above which a figure of a single run means little."""
 
 
 @dataclass
@@ -62,6 +65,8 @@ class Outcome:
     """Knobs that somebody else turned meanwhile: what was measured is then not what the table says."""
     missing: list[str] = field(default_factory=list)
     """Settings that an early end left out."""
+    how_to_set: str = "specwb serve"
+    """Command that a knob's new value is put behind: the demo's engine ends with the demo."""
     simulation: str = ""
     """What is not real in the engine, by its own word; empty when it says nothing of the kind."""
 
@@ -91,7 +96,17 @@ class Outcome:
     def verdict(self) -> Verdict:
         paces = {mode.name: {n: mode.tok_s(n) for n in self.levels} for mode in self.modes}
         known = {name: {n: tok_s for n, tok_s in found.items() if tok_s is not None} for name, found in paces.items()}
-        return judge(known.get("off", {}), known.get("on", {}), int(self.knobs["threshold"]))
+        found = judge(known.get("off", {}), known.get("on", {}), int(self.knobs["threshold"]), self.how_to_set)
+        if self.is_noisy:
+            return undecided(found.ratios, "run it again on a quieter machine")
+        if self.disturbances:
+            return undecided(found.ratios, "run it again, and leave the knobs alone meanwhile")
+        return found
+
+    @property
+    def is_noisy(self) -> bool:
+        """Steps that should take alike did not: no figure can be believed."""
+        return self.spread > NOISY
 
     @property
     def spread(self) -> float:

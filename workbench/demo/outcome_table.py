@@ -11,9 +11,7 @@ from rich.table import Table
 from probes.ci.near_ties import rule_text
 from probes.simulation import WORD, simulated_text
 from workbench.demo.outcome import Outcome
-
-NOISY = 2.5
-"""Spread of like steps above which a figure of a single run means little."""
+from workbench.demo.sameness import plain_text, sameness_cell, sameness_text
 
 PLAIN_WIDTH = 160
 """Columns for readers that are not terminals: enough that nothing is cut."""
@@ -50,7 +48,7 @@ def _table(outcome: Outcome) -> Table:
             "n/a" if load.accept_length is None else f"{load.accept_length:.2f}",
             str(load.switches),
             str(mode.slots_lost),
-            "yes" if compared.identical else "NO",
+            sameness_cell(compared),
             f"{compared.excused}/{compared.tokens}",
         )
     return table
@@ -62,14 +60,13 @@ def _pace(tok_s: float | None) -> str:
 
 def _reading(outcome: Outcome) -> list[str]:
     """What stands below the table."""
-    outputs = sum(mode.compared.outputs for mode in outcome.modes)
-    excused = sum(mode.compared.excused for mode in outcome.modes)
+    tallies = {mode.name: mode.compared for mode in outcome.modes}
     faults = [difference for mode in outcome.modes for difference in mode.compared.faults]
-    ties = f" but for {excused} near-ties" if excused else ""
+    plain = plain_text(tallies["off"], list(tallies.values()), outcome.dtype) if "off" in tallies else None
     lines = [
         "tok/s at N: in the typical (median) step of N decode requests; ramp: over all steps, prompts included",
-        f"outputs identical: {'yes' if outcome.identical else 'NO'}{ties} ({outputs} outputs against a reference made "
-        f"with spec=off)",
+        f"{sameness_text(list(tallies.values()))}, against a reference made with spec=off",
+        *([plain] if plain else []),
         f"rule: {rule_text(outcome.dtype)}",
         *(f"difference: {fault.text}" for fault in faults),
     ]
@@ -81,10 +78,10 @@ def _reading(outcome: Outcome) -> list[str]:
         lines.append(f"events lost on the bus: {outcome.events_lost}; the sums above are too low by them")
     lines += [f"the engine reported an error: {error}" for error in outcome.errors]
     lines += [f"DISTURBED: {what}; the figures are not those of the settings" for what in outcome.disturbances]
-    if outcome.spread > NOISY:
+    if outcome.is_noisy:
         lines.append(
             f"DISTURBED: steps that should take alike differ by {outcome.spread:.1f}x, so other programs were busy on "
-            f"these {os.cpu_count()} CPUs; believe no figure, the verdict included, before a run on a quiet machine"
+            f"these {os.cpu_count()} CPUs; believe no figure above"
         )
     else:
         lines.append(f"one run on {os.cpu_count()} CPUs; steps that should take alike differ by {outcome.spread:.1f}x")

@@ -15,7 +15,7 @@ EVERY_S = 1.0
 WINDOW_S = 2.0
 """Steps of the last seconds (by the engine's clock) that accept length and pace are taken over."""
 
-HEADER = "  time  clients  step      reqs  width     accept   tok/s  queue  why"
+HEADER = "  time  in flight  step      reqs  width     accept   tok/s  queue  why"
 
 
 class ProgressLine:
@@ -35,8 +35,12 @@ class ProgressLine:
         self._why = ""
         self._window: deque[tuple[StepEvent, float]] = deque()
 
-    def step(self, step: StepEvent, us: float, clients: int, switched: bool) -> None:
-        """Take note of a step that took ``us`` microseconds; may say a line."""
+    def step(self, step: StepEvent, us: float, in_flight: int, switched: bool) -> None:
+        """Take note of a step that took ``us`` microseconds; may say a line.
+
+        ``in_flight``: requests without their answer. When the number of clients goes down, those that leave wait for
+        theirs first, so that it stands above that number for a while.
+        """
         self._window.append((step, us))
         while self._window[0][0].t < step.t - WINDOW_S:
             self._window.popleft()
@@ -44,10 +48,10 @@ class ProgressLine:
         # Steps without a decode explain nothing: the line waits for the next one that has.
         if switched or (now - self._said_at >= EVERY_S and step.requests):
             self._said_at = now
-            line = self._line(step, now, clients, switched)
+            line = self._line(step, now, in_flight, switched)
             self._say(fit(line, self._columns).rstrip() if self._columns and width_of(line) > self._columns else line)
 
-    def _line(self, step: StepEvent, now: float, clients: int, switched: bool) -> str:
+    def _line(self, step: StepEvent, now: float, in_flight: int, switched: bool) -> str:
         steps = [entry for entry, _ in self._window]
         us = sum(cost for _, cost in self._window)
         verified = sum(entry.verified for entry in steps)
@@ -58,6 +62,6 @@ class ProgressLine:
         why, self._why = self._why, reason_text(step)
         said = f"{WORD} " if step.simulated else ""
         return (
-            f"{now - self._began:5.1f}s  {clients:>7}  {mode:<8}  {step.requests:>4}  {widths_text(step):<8}  "
+            f"{now - self._began:5.1f}s  {in_flight:>9}  {mode:<8}  {step.requests:>4}  {widths_text(step):<8}  "
             f"{accept:>6}  {pace:>6}  {step.queue:>5}  {said}{'' if why == self._why else self._why}"
         ).rstrip()

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probes.discovery import EngineRecord
-from workbench.console import fail
+from workbench.console import Command, fail
 from workbench.demo.demo_app import DemoApp, ScreenNarrator
 from workbench.demo.demonstration import MODES, Stopped
 from workbench.demo.outcome import Outcome
 from workbench.demo.served_engine import ServedEngine
 from workbench.demo.session import Say, demonstration_on, ready_engine
 from workbench.exit_codes import ExitCode
+from workbench.own_command import own_command
 from workbench.recording.file_names import free_path
 from workbench.recording.recorder import Recorder
 from workbench.recording.recording_error import RecordingError
@@ -60,6 +61,7 @@ class Conductor:
         try:
             with demonstration_on(self._record, self._tokens, self._narrator, self._check) as demonstration:
                 self.outcome = demonstration.outcome
+                self.outcome.how_to_set = self._engine.how_to_set
                 demonstration.run()
         except Stopped:
             pass
@@ -101,7 +103,8 @@ def demonstrate_on_screen(
         if status is not None:
             say(ended_text(status))
             if not status.error:
-                say(f"see it again: specwb replay {status.path}")
+                say("see it again:")
+                say(Command(f"  {own_command('replay', str(status.path))}"))
         if conductor.failure is not None:
             raise conductor.failure
     outcome = conductor.outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from probes.ci.openai_client import OpenAiClient, RequestFailed
 from probes.discovery import EngineRecord, list_records
 from workbench.console import fail
 from workbench.exit_codes import ExitCode
+from workbench.own_command import own_command
 
 START_S = 600.0
 """Longest wait for a model to load."""
@@ -35,12 +35,18 @@ class ServedEngine:
         """``serve_options``: words for ``specwb serve``, without name and port."""
         self.name = name
         self.keep = keep
+        self._options = serve_options
         self._arguments = ["serve", "--name", name, "--port", "0", *serve_options]
 
     @property
     def command(self) -> str:
         """As one would type it."""
-        return shlex.join(["specwb", *self._arguments])
+        return own_command(*self._arguments)
+
+    @property
+    def how_to_set(self) -> str:
+        """Command that a knob's new value is put behind: on this engine if it goes on, else on one like it."""
+        return own_command("set", self.name) if self.keep else own_command("serve", *self._options)
 
     process: subprocess.Popen[bytes]
     log: Path

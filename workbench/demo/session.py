@@ -22,6 +22,7 @@ from workbench.demo.narrator import LineNarrator, Narrator
 from workbench.demo.outcome import Outcome
 from workbench.demo.served_engine import ServedEngine
 from workbench.exit_codes import ExitCode
+from workbench.own_command import own_command
 
 TOPICS = ("step", "knob", "alert", "drop")
 CONTROL_S = 30.0
@@ -40,9 +41,10 @@ def demonstrate(
     """
     with ready_engine(serve_options, say, keep=keep) as (engine, record):
         if sys.stdout.isatty():
-            say(f"to watch it on a screen: specwb attach {engine.name}   (in another terminal)")
+            say(f"to watch it on a screen: `{own_command('attach', engine.name)}` in another terminal")
         check_alive = partial(engine.check_alive, ExitCode.UNREACHABLE)
         with demonstration_on(record, tokens, LineNarrator(say), check_alive, columns) as demonstration:
+            demonstration.outcome.how_to_set = engine.how_to_set
             return demonstration.run()
 
 
@@ -56,7 +58,7 @@ def ready_engine(
         CommandError: whatever went wrong until its end, with its last lines.
     """
     with ServedEngine(f"demo-{os.getpid()}", serve_options, keep=keep) as engine, last_words(engine):
-        say(f"starting an engine of its own: {engine.command}")
+        say(f"starting an engine of its own: `{engine.command}`")
         record = engine.wait_ready(say)
         assert record.http_url is not None
         for warning in OpenAiClient(record.http_url).health().get("warnings", []):
@@ -66,8 +68,8 @@ def ready_engine(
         yield engine, record
         if keep:
             say(
-                f"the engine goes on at {record.http_url}/v1; watch it: specwb attach {engine.name}; "
-                f"end it: kill {engine.process.pid}; its log: {engine.log}"
+                f"the engine goes on at {record.http_url}/v1; watch it: `{own_command('attach', engine.name)}`; "
+                f"end it: `kill {engine.process.pid}`; its log: {engine.log}"
             )
 
 

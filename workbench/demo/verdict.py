@@ -20,12 +20,15 @@ class Verdict:
     text: str
 
 
-def judge(off: Mapping[int, float], on: Mapping[int, float], threshold: int) -> Verdict:
+def judge(
+    off: Mapping[int, float], on: Mapping[int, float], threshold: int, how_to_set: str = "specwb serve"
+) -> Verdict:
     """Compare paces by decode requests in flight.
 
     Args:
         off, on: decode requests -> tokens a second.
         threshold: of the policy, to say whether it fits.
+        how_to_set: command that ``threshold=N`` is put behind.
     """
     ratios = {requests: on[requests] / off[requests] for requests in sorted(off.keys() & on.keys())}
     if not ratios:
@@ -37,7 +40,7 @@ def judge(off: Mapping[int, float], on: Mapping[int, float], threshold: int) -> 
     paying = [requests for requests, ratio in ratios.items() if ratio >= PAYS]
     losing = [requests for requests in ratios if requests not in paying]
     if not paying:
-        text = f"speculation does not pay on this machine: {said}; `specwb set threshold=0` keeps it off"
+        text = f"speculation does not pay on this machine: {said}; `{how_to_set} threshold=0` keeps it off"
         return Verdict(None, ratios, text)
     if losing and losing[0] < paying[0]:
         text = f"no clear answer, speculation pays at {clients_text(paying[0])} and not at {losing[0]}: {said}"
@@ -45,8 +48,13 @@ def judge(off: Mapping[int, float], on: Mapping[int, float], threshold: int) -> 
     loses_at = losing[0] if losing else None
     up_to = max(requests for requests in paying if loses_at is None or requests < loses_at)
     fits = up_to <= threshold and (loses_at is None or threshold < loses_at)
-    advice = f"threshold {threshold} fits" if fits else f"try `specwb set threshold={up_to}` (it is {threshold})"
+    advice = f"threshold {threshold} fits" if fits else f"try `{how_to_set} threshold={up_to}` (it is {threshold})"
     return Verdict(up_to, ratios, f"speculation pays here at up to {clients_text(up_to)}: {said}; {advice}")
+
+
+def undecided(ratios: Mapping[int, float], advice: str) -> Verdict:
+    """After a run that was disturbed: what it measured says nothing about speculation."""
+    return Verdict(None, dict(ratios), f"none, as this run was disturbed; {advice}")
 
 
 def clients_text(count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def test_demo_for_people() -> None:
     assert "preparing weights" in out or "serving tiny-random" in out
     for mode in ("off", "on", "auto"):
         assert f"spec={mode}: " in out
-    assert "outputs identical: yes" in out
+    assert re.search(r"^outputs identical( but for \d+ near-ties?)? \(in \d+ outputs\), against a reference", out, re.M)
     assert "slots lost: 0; slots expected = reserved = written: yes" in out
     assert "verdict: " in out
     assert list_records() == []
@@ -184,7 +185,7 @@ def test_planted_differences_against_a_real_engine() -> None:
     assert len(found["on"].faults) == found["on"].outputs
     assert real.outcome.as_json()["identical"] is False
     text = "\n".join(outcome_lines(real.outcome))
-    assert "outputs identical: NO" in text
+    assert "outputs NOT IDENTICAL: " in text
     assert "the reference's top two are 5 apart: NOT EXCUSED" in text
 
     found = {mode.name: mode.compared for mode in tie.outcome.modes}
@@ -192,3 +193,7 @@ def test_planted_differences_against_a_real_engine() -> None:
     assert found["on"].excused == found["on"].outputs == continued.continued
     assert found["off"].excused == found["auto"].excused == 0
     assert any("near-tie, excused (×" in line for line in said)
+    ties, outputs = found["on"].excused, found["on"].outputs
+    assert any(f"outputs identical but for {ties} near-ties (in {outputs} outputs), switches" in line for line in said)
+    assert len({difference.prompt for difference in found["on"].differences}) == 8
+    assert any(line.startswith("… and ") for line in said), "the third of eight prompts is the last that is shown"

@@ -17,6 +17,12 @@ def said(columns: int | None) -> str:
     return line
 
 
+def test_requests_in_flight_stand_under_their_name() -> None:
+    """Not clients of the ramp: those that leave wait for an answer first, so there may be 7 where the ramp is at 4."""
+    assert said(None)[: HEADER.index("in flight") + len("in flight")].endswith(" 3")
+    assert "clients" not in HEADER
+
+
 def test_a_line_is_cut_at_the_terminal_s_edge() -> None:
     line = said(80)
     assert width_of(line) == 80
