@@ -161,6 +161,8 @@ async def test_switches_and_marks() -> None:
         assert "knob 1 of 2" in text
         assert replay.app.state.knobs["threshold"] == 2
         assert "alert 2 of 2: acceptance fell to 1.02" in await replay.press("right_curly_bracket")
+        none = "no mark (knob change, alert, gap, restart, bookmark) after here"
+        assert none in await replay.press("right_curly_bracket")
         await replay.press("left_curly_bracket", "comma")
         assert replay.app.state.knobs["threshold"] == 4, "before the change it is not known"
 
