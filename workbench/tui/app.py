@@ -246,7 +246,7 @@ class AttachApp(App[int]):
         self._steps.go_to(message.step, message.boot_id)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(is_replay=self.state.is_replay))
 
     def action_leave(self) -> None:
         self.exit(0)
