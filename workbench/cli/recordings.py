@@ -75,6 +75,7 @@ def description(recording: Recording) -> dict[str, Any]:
         "alerts": info.counts.get("alert", 0),
         "bookmarks": sum(mark.kind == "bookmark" for mark in marks),
         "gaps": sum(mark.kind == "gap" for mark in marks),
+        "restarts": sum(mark.kind == "restart" for mark in marks),
         "lost": recording.lost(),
         "finished": info.is_finished,
         "being_written": info.is_being_written,
@@ -96,7 +97,13 @@ def simulation_in(recording: Recording, hellos: Sequence[HelloEvent]) -> str:
 def description_rows(found: dict[str, Any]) -> list[list[str]]:
     """The same for a person."""
     knobs = found["knobs"] or {}
-    marks = [(found["switches"], "switch"), (found["knob_changes"], "knob change"), (found["alerts"], "alert")]
+    marks = [
+        (found["knob_changes"], "knob change"),
+        (found["alerts"], "alert"),
+        (found["gaps"], "gap"),
+        (found["restarts"], "restart"),
+        (found["bookmarks"], "bookmark"),
+    ]  # what the player's { and } stop at; at switches [ and ] do
     state = found["missing"] or "finished"
     if found["repaired"]:
         state = f"repaired; not saved: {found['repaired']}"
@@ -110,7 +117,8 @@ def description_rows(found: dict[str, Any]) -> list[list[str]]:
         ["boots", ", ".join(found["boots"])],
         ["events", ", ".join(f"{topic} {count}" for topic, count in found["counts"].items())],
         ["knobs", " ".join(f"{name}={value}" for name, value in knobs.items())],
-        ["marks", ", ".join(_count(*pair) for pair in marks)],
+        ["switches", str(found["switches"])],
+        ["marks", ", ".join(_count(*pair) for pair in marks if pair[0]) or "none"],
         ["lost", f"{_count(found['lost'], 'event')} in {_count(found['gaps'], 'gap')}"],
         ["note", found["note"]],
     ]
@@ -142,7 +150,7 @@ def command() -> None:
 @click.argument("file", shell_complete=recordings)
 @click.option("--json", "as_json", is_flag=True, help="One object.")
 def info(file: str, as_json: bool) -> None:
-    """Say what a recording holds: engine, time, events, marks, losses, and whether it was finished."""
+    """Say what a recording holds: engine, time, events, switches, marks, losses, and whether it was finished."""
     with opened(file) as recording:
         found = description(recording)
     if as_json:

@@ -194,6 +194,7 @@ def show(player: Any, screen: str | None, path: Path | None, size: tuple[int, in
             take_screenshot(app, path, size)
         except ScreenshotError as error:
             fail(ExitCode.INTERNAL if app.crash else ExitCode.FALSE, str(error))
+        say(f"the screen is in {path}")
         if player.missing:
             say(f"{player.file_name}: {player.missing}")
         return ExitCode.OK

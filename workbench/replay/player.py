@@ -17,6 +17,8 @@ from workbench.time_text import offset_text
 
 SWITCHES = frozenset({"switch"})
 MARKS = frozenset({"knob", "alert", "gap", "restart", "bookmark"})
+SWITCH_NAME = "switch between speculating and plain"
+MARK_NAME = "mark (knob change, alert, gap, restart, bookmark)"
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Player:
         """Pause, at the next place of these kinds or the one before."""
         here, places = self.clock.position, self.places(kinds)
         beyond = [place for place in places if (place.t > here if by > 0 else place.t < here)]
-        what = "switch between speculating and plain" if kinds == SWITCHES else "mark"
+        what = SWITCH_NAME if kinds == SWITCHES else MARK_NAME
         if not beyond:
             return f"no {what} {'after' if by > 0 else 'before'} here"
         place = beyond[0] if by > 0 else beyond[-1]

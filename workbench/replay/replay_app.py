@@ -32,7 +32,7 @@ class ReplayApp(AttachApp):
     """The player's keys are bound here only: a live screen has none of them."""
 
     CSS = AttachApp.CSS + "#player { background: $panel; }"
-    UNLISTED = frozenset({"speculation", "threshold(1)"})  # they only say that nothing can be changed
+    UNLISTED = frozenset({"speculation", "threshold(1)", "edit", "undo"})  # they only say that nothing can be changed
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause", show=False),
         Binding("comma", "step(-1)", "Step back", show=False),

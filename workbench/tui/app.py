@@ -134,6 +134,7 @@ class AttachApp(App[int]):
         """By which a message stays for a while: the person's time, not a recording's."""
         self._message: tuple[str, str] | None = None
         self._message_until = 0.0
+        self._message_is_of_view = False
         self.when_ready: Callable[[], None] = lambda: None
         """Called once, after the first paint."""
         self.crash: Exception | None = None
@@ -216,9 +217,10 @@ class AttachApp(App[int]):
         self._notice.show([[(line, role)] for line in lines])
         self._show_view_line()
 
-    def say(self, text: str, role: str = "good", seconds: float = 15.0) -> None:
-        """One line above the table, for a while."""
+    def say(self, text: str, role: str = "good", seconds: float = 15.0, *, of_view: bool = False) -> None:
+        """One line above the table, for a while. ``of_view``: it answers a key, and goes when another view comes."""
         self._message, self._message_until = (text, role), self.message_clock.monotonic() + seconds
+        self._message_is_of_view = of_view
         self._show_status()
 
     # The views.
@@ -227,6 +229,8 @@ class AttachApp(App[int]):
         """Put view ``number`` (from 1) on show."""
         if number > len(self._views):
             return
+        if self._message_is_of_view and number - 1 != self._current:
+            self._message = None
         self._current = number - 1
         view = self._views[self._current]
         self.query_one(ContentSwitcher).current = view.id
@@ -246,7 +250,7 @@ class AttachApp(App[int]):
         self._steps.go_to(message.step, message.boot_id)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(is_replay=self.state.is_replay))
 
     def action_leave(self) -> None:
         self.exit(0)

@@ -8,7 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from workbench.cell_text import fit, wrap
+from workbench.cell_text import fit, width_of, wrap
 from workbench.time_text import age_text
 from workbench.tui.decision_log import DecisionLog, LogEntry, Note, Run
 from workbench.tui.line_list import LineList
@@ -49,8 +49,9 @@ def header_line(width: int) -> list[Word]:
 def entry_line(entry: LogEntry, width: int) -> list[Word]:
     """One entry of the log, as wide as it may be; what is cut stands below the list in full."""
     if isinstance(entry, Note):
-        text = fit(f"─ {NOTE_WORDS[entry.kind]}: {entry.text} ", width).rstrip()
-        return [(text, "bad" if entry.severe else "note"), ("─" * max(0, width - len(text)), "dim")]
+        text = fit(f"─ {NOTE_WORDS[entry.kind]}: {entry.text}", width).rstrip()
+        rule = " " + "─" * width
+        return [(text, "bad" if entry.severe else "note"), (rule[: width - width_of(text)], "dim")]
     span = f"{entry.first_step}" if entry.steps == 1 else f"{entry.first_step} - {entry.last_step}"
     role = "spec" if entry.speculates else "prefill" if entry.is_prompts_only else "plain"
     detail = f": {entry.detail}" if entry.detail else ""

@@ -40,14 +40,16 @@ def gain_lines(state: SessionState, now: float, width: int, glyphs: Glyphs) -> l
     engine_now = state.engine_now(now)
     shape = shape_of(state)
     load = state.gains.load(engine_now)
+    send = _advice(state, "send the engine some requests")
     if state.draft_loaded is False:
-        return _unknown("no draft model is loaded", "every step is plain; start the engine with --draft-model")
+        start = _advice(state, "; start the engine with --draft-model")
+        return _unknown("no draft model is loaded", f"every step is plain{start}")
     if shape is None or state.gains.last_load is None:
-        return _unknown("nothing was decoded yet", "send the engine some requests")
+        return _unknown("nothing was decoded yet", send)
     connection = state.connection(now)
     if load is None or connection in (Connection.GONE, Connection.STALE, Connection.IDLE):
         gain = state.gains.at(state.gains.last_load, shape, engine_now)
-        lines = _unknown("nothing decodes at the moment", "send the engine some requests")
+        lines = _unknown("nothing decodes at the moment", send)
         if connection in (Connection.GONE, Connection.STALE):
             lines = _unknown("the engine is not heard", "the first line says since when")
         if gain.ratio is not None:
@@ -111,7 +113,13 @@ def _ratio_words(gain: Gain, now: float, glyphs: Glyphs) -> list[Word]:
 
 
 def _unknown(why: str, what: str) -> list[Line]:
-    return [[(QUESTION, "strong"), ("  ", "text"), UNKNOWN, ("  ", "text"), (why, "text")], [(f"  {what}", "note")], []]
+    answer: Line = [(QUESTION, "strong"), ("  ", "text"), UNKNOWN, ("  ", "text"), (why, "text")]
+    return [answer, [(f"  {what}", "note")] if what else [], []]
+
+
+def _advice(state: SessionState, text: str) -> str:
+    """What to do; nothing in a recording, where nobody can."""
+    return "" if state.is_replay else text
 
 
 def _missing(state: SessionState, gain: Gain, shape: Shape, now: float, width: int, glyphs: Glyphs) -> list[Line]:
@@ -134,7 +142,7 @@ def _missing(state: SessionState, gain: Gain, shape: Shape, now: float, width: i
         command = f"specwb set {name} spec={value} --for {seconds + 3}s"
         if len(tell) + len(command) + 8 <= width:
             tell += f", or: {command}"
-        lines = _unknown(f"{seen} {at} yet", tell)
+        lines = _unknown(f"{seen} {at} yet", _advice(state, tell))
     nearest = _nearest(state, gain.requests, shape, now)
     if nearest is not None:
         lines[2] = [("  ", "text"), *_ratio_words(nearest, now, glyphs)]
@@ -143,7 +151,7 @@ def _missing(state: SessionState, gain: Gain, shape: Shape, now: float, width: i
         assert side is not None
         lines[2] = [("  ", "text"), (f"{kind} ", "dim"), (f"{side.tok_s:.1f} tok/s", "text")]
         lines[2] = [*lines[2], (f" ({_basis(side, now)})", "dim")]
-    return lines
+    return lines if lines[1] else [lines[0], lines[2], []]
 
 
 def _side_counts(gain: Gain) -> list[tuple[str, Side | None, int]]:

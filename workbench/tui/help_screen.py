@@ -11,9 +11,10 @@ from textual.widgets import Static
 
 from workbench.tui.dialog import Dialog
 
+EVERYWHERE, CHANGES, KNOBS = "Everywhere", "Before a change (any of them)", "5 knobs"
 SECTIONS: tuple[tuple[str, str], ...] = (
     (
-        "Everywhere",
+        EVERYWHERE,
         """\
 1 to 5    the views         q ctrl-q ctrl-c   quit; the engine goes on
 s         speculation: auto, on or off; asks before it changes
@@ -23,7 +24,7 @@ r         record to a file here; again: finish it   ctrl-z   suspend
 """,
     ),
     (
-        "Before a change (any of them)",
+        CHANGES,
         """\
 y enter   do it                 n esc   leave it
 t         for how long: for good, or 5 min, 15 min, 1 h and then back
@@ -53,7 +54,7 @@ enter     the steps of the selected run
 """,
     ),
     (
-        "5 knobs",
+        KNOBS,
         """\
 enter     edit the selected knob     tab   to the trail and back
 u         undo: the newest change, or the trail's selected one;
@@ -93,6 +94,28 @@ run      steps in a row that were decided alike; prompts' own steps
 )
 
 
+IN_A_RECORDING = {
+    EVERYWHERE: """\
+1 to 5    the views         q ctrl-q ctrl-c   quit
+↑ ↓ k j   move   pgup pgdn   a page   home end   first, last
+ctrl-z    suspend
+""",
+    CHANGES: "",
+    KNOBS: """\
+tab       to the trail and back
+c         copy the trail's selected change, or all knobs as they were
+          here, as a `specwb set` command
+""",
+}
+"""Instead of the sections with keys that steer or record; empty: there is nothing to say."""
+
+
+def sections(*, is_replay: bool = False) -> list[tuple[str, str]]:
+    """(title, text) of what holds on a live engine's screen, or on a recording's."""
+    found = [(title, IN_A_RECORDING.get(title, text) if is_replay else text) for title, text in SECTIONS]
+    return [(title, text) for title, text in found if text]
+
+
 class HelpScreen(Dialog[None]):
     """Closed by any of the keys one would try; scrolls where it does not fit."""
 
@@ -108,11 +131,15 @@ class HelpScreen(Dialog[None]):
         Binding("k", "scroll(-1)", show=False),
     ]
 
+    def __init__(self, *, is_replay: bool = False) -> None:
+        super().__init__()
+        self._is_replay = is_replay
+
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static("Help: ↑ ↓ pgup pgdn scroll, esc closes", classes="help--title help--first", markup=False)
             with VerticalScroll():
-                for title, text in SECTIONS:
+                for title, text in sections(is_replay=self._is_replay):
                     yield Static(title, classes="help--title", markup=False)
                     yield Static(text.rstrip(), markup=False)
 

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from probes.events import KnobEvent
 from probes.knobs import KNOBS
+from workbench.cell_text import width_of
 from workbench.tui.knob_editor import KnobEditor
 from workbench.tui.knob_rows import KnobRow, knob_header, knob_line, knob_rows, meaning_lines, trail_header, trail_line
 from workbench.tui.line_list import LineList
@@ -110,7 +111,7 @@ class KnobsView(View):
             return
         knob = KNOBS.get(row.name)
         if knob is None:
-            self._say(f"{row.name} is a knob of a newer engine: use `specwb set {row.name}=…`", "warn")
+            self._say(f"{row.name} is a knob of a newer engine: use `specwb set {row.name}=…`", "warn", of_view=True)
             return
 
         def edited(value: str | int | None) -> None:
@@ -142,7 +143,10 @@ class KnobsView(View):
             self._desk.undo(change)
 
     def action_copy(self) -> None:
-        """Copy, and show, the command that makes the selected change, or that sets the knobs as they are."""
+        """Copy, and show, the command that makes the selected change, or that sets the knobs as they are.
+
+        The terminal gets it as OSC 52 and does not answer; some ignore it, which is said where the line has room.
+        """
         state = self._state
         if state is None or not state.knobs:
             return
@@ -150,4 +154,7 @@ class KnobsView(View):
         values, why = (change.new, change.why) if change else (state.knobs, "")
         command = set_command(self._engine, values, why)
         self.app.copy_to_clipboard(command)
-        self._say(command, "text", seconds=60.0)
+        told = f"copied (if the terminal allows it): {command}"
+        if width_of(told) > self.app.size.width:
+            told = f"copied: {command}"
+        self._say(told, "text", seconds=60.0, of_view=True)

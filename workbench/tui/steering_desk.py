@@ -20,9 +20,9 @@ from workbench.tui.steering import Applied, Steering, SteeringError
 
 
 class Say(Protocol):
-    """A line of the screen's own, for a while."""
+    """A line of the screen's own, for a while. ``of_view``: it goes when another view comes."""
 
-    def __call__(self, text: str, role: str = "good", seconds: float = 15.0) -> None: ...
+    def __call__(self, text: str, role: str = "good", seconds: float = 15.0, *, of_view: bool = False) -> None: ...
 
 
 class SteeringDesk:
@@ -61,21 +61,21 @@ class SteeringDesk:
         if not self.knows_knobs():
             return
         if change is None:
-            self._say("no knob change is known, so there is nothing to undo", "warn")
+            self._say("no knob change is known, so there is nothing to undo", "warn", of_view=True)
             return
         try:
             self.ask(propose_undo(self._state, change))
         except NoProposal as error:
-            self._say(str(error), "warn")
+            self._say(str(error), "warn", of_view=True)
 
     def knows_knobs(self) -> bool:
         """False, and said, while the engine has not told them, or where nothing can be changed."""
         if self._steering.not_here:
-            self._say(self._steering.not_here, "warn")
+            self._say(self._steering.not_here, "warn", of_view=True)
             return False
         if self._state.knobs:
             return True
-        self._say("the engine has not said its knobs yet; try again once it is connected", "warn")
+        self._say("the engine has not said its knobs yet; try again once it is connected", "warn", of_view=True)
         return False
 
     def ask(

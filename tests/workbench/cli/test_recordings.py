@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from probes.subscriber import Received
 from tests.workbench import golden
+from tests.workbench import made_events as made
 from tests.workbench.recording.made_recording import write
+from tests.workbench.replay.recorded_file import write_recording
 from workbench.cli import main
 from workbench.exit_codes import ExitCode
+from workbench.recording.reader import Recording
+from workbench.replay.player import MARKS, SWITCHES, Player
 
 GOLDEN = Path(__file__).parents[1] / "recording" / "golden"
 
@@ -41,6 +46,29 @@ def test_info_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert found["counts"]["step"] == 58
 
 
+def marks_of(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """The rows of switches and marks that ``info`` prints."""
+    assert main(["recordings", "info", str(path)]) == ExitCode.OK
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:])
+    return rows["switches"], rows["marks"]
+
+
+def test_info_counts_the_marks_that_the_player_stops_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Switches are not among them: they have a row, and keys, of their own."""
+    path = write(tmp_path / "x.mcap")
+    with Recording.open(path) as recording:
+        player = Player(recording)
+    switches, marks = marks_of(path, capsys)
+    assert int(switches) == len(player.places(SWITCHES)) == 2
+    assert sum(int(part.split()[0]) for part in marks.split(", ")) == len(player.places(MARKS)) == 5
+
+
+def test_info_of_one_that_only_switches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items: list[tuple[float, Received]] = [(made.T0, made.hello())]
+    items += [(made.T0 + n, made.step(n, spec=n == 1)) for n in (1, 2)]
+    assert marks_of(write_recording(tmp_path / "x.mcap", items), capsys) == ("1", "none")
+
+
 def test_verify_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "x.mcap", finish=False)
     assert main(["recordings", "verify", str(path)]) == ExitCode.FALSE
@@ -59,8 +87,6 @@ def test_verify_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_many_findings_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.workbench import made_events as made
-
     path = write(tmp_path / "x.mcap", [made.hello(), *(made.step(number) for number in range(1, 301, 2))])
     assert main(["recordings", "verify", str(path)]) == ExitCode.FALSE
     lines = capsys.readouterr().out.splitlines()

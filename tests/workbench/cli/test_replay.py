@@ -30,7 +30,7 @@ def test_a_screen_as_text(recording: Path, tmp_path: Path, capfd: pytest.Capture
     assert lines[0].startswith(" REPLAY  paused 1x")
     assert any(line.startswith("›") and " 150 " in line for line in lines)
     captured = capfd.readouterr()
-    assert (captured.out, captured.err) == ("", "")
+    assert (captured.out, captured.err) == ("", f"specwb: the screen is in {picture}\n")
 
 
 def test_a_screen_as_a_picture(recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,8 @@ def test_a_screen_as_a_picture(recording: Path, tmp_path: Path, capfd: pytest.Ca
     assert svg.startswith("<svg")
     assert "REPLAY" in svg
     assert "url(http" not in svg
-    assert capfd.readouterr().out == ""
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", f"specwb: the screen is in {picture}\n")
 
 
 @pytest.mark.parametrize(

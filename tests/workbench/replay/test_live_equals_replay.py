@@ -85,6 +85,7 @@ async def all_views(app: AttachApp, pilot: Pilot[int]) -> dict[str, str]:
 async def live_screens(size: tuple[int, int]) -> list[dict[str, str]]:
     feed, clock = FakeFeed(), FakeClock(now=T0, monotonic=T0)
     app = AttachApp("demo", feed, clock, FakeSteering())
+    app.state.is_replay = True  # what to do about a live engine is not said of a recorded one
     screens = []
     told = story()
     async with app.run_test(size=size) as pilot:

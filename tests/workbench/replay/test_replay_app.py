@@ -24,6 +24,7 @@ from workbench.replay.recorded_session import RecordedSession
 from workbench.replay.replay_app import ReplayApp, UnknownScreen
 from workbench.replay.screenshot import footer_is_current, screen_text
 from workbench.tui.app import AttachApp
+from workbench.tui.help_screen import IN_A_RECORDING, sections
 from workbench.tui.timeline import Mark
 
 T0 = made.T0
@@ -161,6 +162,8 @@ async def test_switches_and_marks() -> None:
         assert "knob 1 of 2" in text
         assert replay.app.state.knobs["threshold"] == 2
         assert "alert 2 of 2: acceptance fell to 1.02" in await replay.press("right_curly_bracket")
+        none = "no mark (knob change, alert, gap, restart, bookmark) after here"
+        assert none in await replay.press("right_curly_bracket")
         await replay.press("left_curly_bracket", "comma")
         assert replay.app.state.knobs["threshold"] == 4, "before the change it is not known"
 
@@ -252,6 +255,8 @@ async def test_help_has_both_kinds_of_keys() -> None:
             assert words in text
         text = await replay.press("question_mark")
         assert "quit" in text
+        assert "the engine goes on" not in text
+        assert "record to a file" not in text
         await replay.press("escape")
         assert len(replay.app.screen_stack) == 1
 
@@ -305,6 +310,19 @@ async def test_what_cannot_be_done_in_a_recording_is_not_offered() -> None:
         assert "q Quit" in text
         assert "s Spec" not in text
         assert "Threshold" not in text.splitlines()[-1]
+        text = await replay.press("5")
+        assert text.splitlines()[-1].split() == ["c", "Copy", "?", "Help", "q", "Quit"]
+        await replay.press("5")
+
+
+def test_help_of_a_recording_has_no_key_that_steers_or_records() -> None:
+    live, replayed = (dict(sections(is_replay=is_replay)) for is_replay in (False, True))
+    assert [title for title in live if title not in replayed] == ["Before a change (any of them)"]
+    keys = "".join(text for title, text in replayed.items() if title != "Words")
+    for words in ("engine goes on", "record", "asks before", "edit", "undo", "held"):
+        assert words in "".join(live.values())
+        assert words not in keys
+    assert set(IN_A_RECORDING) < set(live)
 
 
 def test_unknown_screens_are_refused_with_the_list() -> None:

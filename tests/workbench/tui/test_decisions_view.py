@@ -21,6 +21,15 @@ async def test_snapshot(size: tuple[int, int]) -> None:
         golden.check(f"decisions-{size[0]}x{size[1]}", await press(pilot, bench, "down", "down", "down"))
 
 
+@pytest.mark.parametrize("why", ["with it again", "更多空间"])
+async def test_a_space_parts_a_note_from_its_rule(why: str) -> None:
+    change = made.knob_change(24, {"threshold": 4}, {"threshold": 6}, why=why)
+    bench = Bench([made.hello(), made.step(23), change, made.step(24, knob_epoch=1)], view="decisions")
+    async with bench.app.run_test(size=(100, 24)) as pilot:
+        await settle(pilot, bench)
+        assert f"({why}) ────" in bench.text()
+
+
 async def test_enter_shows_the_steps_of_the_selected_run() -> None:
     bench = Bench(story(), view="decisions")
     async with bench.app.run_test(size=(120, 40)) as pilot:

@@ -136,11 +136,33 @@ async def test_copy_shows_the_command_and_puts_it_on_the_clipboard() -> None:
         await settle(pilot, bench)
         text = await press(pilot, bench, "tab", "c")
         command = "specwb set demo threshold=6 --why 'more room'"
-        assert command in text
+        assert f"copied: {command}" in text
         assert bench.app.clipboard == command
         text = await press(pilot, bench, "tab", "c")
-        assert "specwb set demo spec=auto policy=threshold threshold=6 hysteresis=-1 steps=2" in text
-        assert "topk=4 draft_tokens=16 draft_sync=lazy" in text
+        assert "copied: specwb set demo spec=auto policy=threshold threshold=6 hysteresis=-1" in text
+        assert "steps=2 topk=4 draft_tokens=16 draft_sync=lazy" in text
+        await pilot.resize_terminal(120, 40)
+        assert f"copied (if the terminal allows it): {command}" in await press(pilot, bench, "tab", "c")
+
+
+async def test_an_answer_to_a_key_goes_with_its_view() -> None:
+    bench = Bench([made.hello(), made.step(1)], view="knobs")
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, bench)
+        for key, answer in (("u", "no knob change is known, so there is nothing to undo"), ("c", "copied: specwb")):
+            assert answer in await press(pilot, bench, key)
+            assert answer in await press(pilot, bench, "5"), "the same view"
+            assert answer not in await press(pilot, bench, "1")
+            assert answer not in await press(pilot, bench, "5")
+
+
+async def test_what_became_of_a_change_stays_on_every_view() -> None:
+    bench = Bench(story(), FakeSteering(step=50), view="knobs")
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, bench)
+        await press(pilot, bench, "u", "y")
+        await comes(pilot, bench, "took effect at step 50")
+        assert "took effect at step 50" in await press(pilot, bench, "1")
 
 
 async def test_a_knob_of_a_newer_engine_is_shown_and_left_alone() -> None:

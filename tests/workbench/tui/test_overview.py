@@ -15,6 +15,7 @@ from tests.workbench.tui.pilots import settle
 from workbench.cell_text import width_of
 from workbench.tui.accept_lines import accept_lines
 from workbench.tui.accept_view import AcceptView
+from workbench.tui.gain_words import gain_lines
 from workbench.tui.history import History, Second
 from workbench.tui.line_panel import Line
 from workbench.tui.lines_view import LinesView
@@ -205,6 +206,28 @@ def test_unknown_says_what_is_missing_and_what_would_tell() -> None:
     assert "UNKNOWN   no plain step at 3 requests yet" in text
     assert "to know: press s and choose off for some 2 s, or: specwb set demo spec=off --for 5s" in text
     assert "on 83.7 tok/s (128 steps, now)" in text
+
+
+def test_in_a_recording_only_what_is_missing_is_said() -> None:
+    """Nobody can switch its engine, start it anew or send it a request."""
+
+    def replayed(session: MadeSession) -> list[str]:
+        state = state_of(session)
+        state.is_replay = True
+        lines = gain_lines(state, 1000.0, 120, BLOCKS)
+        return ["".join(text for text, _ in line) for line in lines]
+
+    question = "Is speculation winning now?   UNKNOWN   "
+    session = MadeSession(name="demo")
+    assert replayed(session) == [f"{question}nothing was decoded yet", "", ""]
+    session.decode(30, 3)
+    known = "  on 83.7 tok/s (128 steps, now)"
+    assert replayed(session) == [f"{question}no plain step at 3 requests yet", known, ""]
+    session.idle(5)
+    idle = replayed(session)
+    assert idle == [f"{question}nothing decodes at the moment", "", ""]
+    plain = replayed(MadeSession(draft=None))
+    assert plain == [f"{question}no draft model is loaded", "  every step is plain", ""]
 
 
 def test_unknown_counts_what_there_is() -> None:
