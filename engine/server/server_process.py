@@ -121,6 +121,8 @@ class ServerProcess:
             await asyncio.gather(serving, supervising, loading, pulse, stopping, return_exceptions=True)
             self._supervisor.close()
             self._engine_config.unlink(missing_ok=True)
+        if status != ExitStatus.FAILED:
+            narrate(f"engine {self._config.server.name!r} has ended")
         return status
 
     async def _wind_down(self, close: Callable[[], None], serving: asyncio.Task[None]) -> None:

@@ -135,7 +135,7 @@ def test_check(simulated: MadeEngine, tmp_path: Path, capsys: Capture) -> None:
     assert SAID in (ElementTree.parse(junit).getroot().findtext("testsuite/system-out") or "")
     assert printed(capsys, *words)[0].startswith(SAID)
     report = found(capsys, *words, "--json")
-    assert (report["simulated"], report["metrics"]["simulated"], report["notes"]) == (True, 1, [SAID])
+    assert (report["simulated"], report["metrics"]["simulated"], report["notes"][0]) == (True, 1, SAID)
     assert printed(capsys, *words, "-e", "simulated == 0", code=ExitCode.FALSE)
 
 

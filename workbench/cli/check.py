@@ -59,10 +59,10 @@ class Evidence:
         missing = self.tally.lost + self.tally.dropped + self.tally.malformed
         if missing:
             self.notes.append(f"{missing} events were lost, dropped or unreadable: the sums are too low by them")
-        if self.is_live and not self.tally.steps:
-            self.notes.append("no step ran: send it requests while it is watched")
         if self.tally.simulation:
             self.notes.append(simulated_text(self.tally.simulation))
+        if self.is_live and not self.tally.steps:
+            self.notes.append("no step ran: send it requests while it is watched")
 
 
 def live_evidence(name: str | None, seconds: float) -> Evidence:

@@ -156,7 +156,7 @@ def info(file: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_table(("WHAT", ""), description_rows(found))
+        print_table(("WHAT", "VALUE"), description_rows(found))
 
 
 @command.command("verify")
