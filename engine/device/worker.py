@@ -190,7 +190,10 @@ class DeviceWorker:
             self._buffers.pad()
             self.graphs.capture_all(all_keys(self.graphs.batches, shape), progress)
             if self.device.type == "cuda":
-                call_first(self.parts)
+                try:
+                    call_first(self.parts)
+                except Exception as error:  # whatever it is: no start fails over what was only to save time later
+                    progress(f"some kernels are compiled at their first use: {type(error).__name__}: {error}")
 
     # -- the step ---------------------------------------------------------------------------------------------------
 

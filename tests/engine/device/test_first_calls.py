@@ -76,3 +76,17 @@ def test_a_gpus_worker_calls_them_before_its_first_step(monkeypatch: pytest.Monk
     monkeypatch.setattr(worker, "device", torch.device("cuda"))
     worker.prepare(llm.core.knobs.knobs)
     assert called == [worker.parts]
+
+
+def test_a_first_call_that_fails_is_said_and_costs_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm, _ = device_engine()
+    worker = device_worker(llm)
+
+    def broken(parts: object) -> None:
+        raise RuntimeError("no compiler here")
+
+    monkeypatch.setattr("engine.device.worker.call_first", broken)
+    monkeypatch.setattr(worker, "device", torch.device("cuda"))
+    said: list[str] = []
+    worker.prepare(llm.core.knobs.knobs, said.append)
+    assert said[-1] == "some kernels are compiled at their first use: RuntimeError: no compiler here"
