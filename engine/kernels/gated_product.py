@@ -47,14 +47,13 @@ def gated_product(x: torch.Tensor, gate_up: torch.Tensor, *, in_one: bool | None
     Raises:
         ValueError: in one launch is asked for, which is not for this device, dtype or these sizes.
     """
-    fits = fits_one_launch(x, gate_up)
-    if in_one and not fits:
+    if in_one and not fits_one_launch(x, gate_up):
         raise ValueError(
             f"no launch of its own for {list(x.shape)} and {list(gate_up.shape)} of {x.dtype} on {x.device}: it takes "
             f"rows of 16-bit numbers, weights that lie together, whole tiles of {STEP} and {2 * COLUMNS}, and a GPU of "
             f"compute capability 9"
         )
-    if in_one or (in_one is None and fits and _pays(x.shape[0], gate_up.shape[0] // 2, x.device)):
+    if in_one or (in_one is None and _pays(x, gate_up)):
         return _gated_product_triton(x.contiguous(), gate_up)
     return silu_mul(F.linear(x, gate_up), gates_together(gate_up.shape[0] // 2))
 
@@ -82,8 +81,12 @@ def fits_one_launch(x: torch.Tensor, gate_up: torch.Tensor) -> bool:
     )
 
 
-def _pays(n: int, inner: int, device: torch.device) -> bool:
-    return n >= FEWEST_ROWS and _filled(_tiles(n, inner), multiprocessors(device)) >= LEAST_FILLED
+def _pays(x: torch.Tensor, gate_up: torch.Tensor) -> bool:
+    """The rows first: most steps have few, and ask this once a layer."""
+    n, inner = x.shape[0], gate_up.shape[0] // 2
+    if n < FEWEST_ROWS or not fits_one_launch(x, gate_up):
+        return False
+    return _filled(_tiles(n, inner), multiprocessors(x.device)) >= LEAST_FILLED
 
 
 def _tiles(n: int, inner: int) -> int:
